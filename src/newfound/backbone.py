@@ -1,0 +1,308 @@
+"""One lean transformer encoder for the BERT, RoBERTa, DistilBERT and MPNet families.
+
+The four families are the same network (post-norm layers over word and position embeddings) under
+different weight names, so one module of plain torch holds them all. Owning the forward pass is what
+lets training start at any layer (see `frozen`), replay as CUDA graphs, and start quickly: nothing
+heavier than torch is imported. Tests compare it with the transformers library, family by family.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from newfound.errors import InputError
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The shape of a backbone; saved beside its weights."""
+
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    positions: int
+    activation: str = "gelu"
+    norm_epsilon: float = 1e-12
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    relative_buckets: int = 0  # MPNet's relative position bias; 0 = none
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "relu": F.relu,
+}
+
+
+# cuDNN's kernel takes five times as long as these on texts of twenty tokens.
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+class Layer(nn.Module):
+    """Self-attention and feed-forward, each followed by a residual norm."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.attention_dropout = shape.attention_dropout
+        self.activation = ACTIVATIONS[shape.activation]
+        self.qkv = nn.Linear(shape.width, 3 * shape.width)
+        self.out = nn.Linear(shape.width, shape.width)
+        self.attention_norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.up = nn.Linear(shape.width, shape.inner)
+        self.down = nn.Linear(shape.inner, shape.width)
+        self.output_norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.dropout = nn.Dropout(shape.dropout)
+
+    def forward(self, hidden: Tensor, bias: Tensor | None) -> Tensor:
+        batch, length, width = hidden.shape
+        qkv = self.qkv(hidden).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)  # each [batch, heads, length, width/heads]
+        dropout = self.attention_dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+        mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+        hidden = self.attention_norm(hidden + self.dropout(self.out(mixed)))
+        inner = self.down(self.activation(self.up(hidden)))
+        return self.output_norm(hidden + self.dropout(inner))
+
+
+class Backbone(nn.Module):
+    """Token ids to hidden states, in steps that can be cut at any layer."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        self.shape = shape
+        self.words = nn.Embedding(shape.vocabulary, shape.width)
+        # Positions count from 0; segment embeddings (always segment 0 here) are folded in on load.
+        self.positions = nn.Embedding(shape.positions, shape.width)
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.relative = (
+            nn.Embedding(shape.relative_buckets, shape.heads) if shape.relative_buckets else None
+        )
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Embeddings of ids [batch, length]: [batch, length, width]."""
+        positions = self.positions.weight[: ids.shape[1]]
+        return self.dropout(self.norm(self.words(ids) + positions))
+
+    def attention_bias(self, mask: Tensor) -> Tensor:
+        """What attention adds to its scores: minus infinity on padding, MPNet's offsets."""
+        padding = mask.new_zeros(mask.shape, dtype=torch.float32).masked_fill(~mask, float("-inf"))
+        padding = padding[:, None, None, :]  # [batch, 1, 1, length]
+        if self.relative is None:
+            return padding
+        buckets = _relative_buckets(mask.shape[1], self.shape.relative_buckets, mask.device)
+        return padding + self.relative(buckets).permute(2, 0, 1)  # [batch, heads, length, length]
+
+    def run(self, hidden: Tensor, mask: Tensor, start: int, stop: int) -> Tensor:
+        """Pass hidden states through layers start to stop-1."""
+        kind = hidden.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
+        bias = self.attention_bias(mask).to(dtype).expand(-1, -1, hidden.shape[1], -1)
+        with sdpa_kernel(ATTENTION):
+            for layer in self.layers[start:stop]:
+                hidden = layer(hidden, bias)
+        return hidden
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return self.run(self.embed(ids), mask, 0, self.shape.layers)
+
+
+def _relative_buckets(length: int, buckets: int, device: torch.device) -> Tensor:
+    """MPNet's bucket of each (query, key) offset: exact when near, logarithmic when far."""
+    place = torch.arange(length, device=device)
+    offset = place[None, :] - place[:, None]  # key minus query
+    half = buckets // 2
+    side = (offset > 0).long() * half
+    distance = offset.abs()
+    exact = half // 2
+    far = torch.log(distance.clamp(min=1).float() / exact) / torch.log(torch.tensor(128.0 / exact))
+    far_bucket = (exact + (far * (half - exact)).long()).clamp(max=half - 1)
+    return side + torch.where(distance < exact, distance, far_bucket)
+
+
+class MaskedWordHead(nn.Module):
+    """Scores every word of the vocabulary at a masked place; the output layer is the embedding."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        self.dense = nn.Linear(shape.width, shape.width)
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
+
+    def forward(self, hidden: Tensor, words: nn.Embedding) -> Tensor:
+        return F.linear(self.norm(F.gelu(self.dense(hidden))), words.weight, self.bias)
+
+
+# --- weights saved by the transformers library ------------------------------------------------
+
+_BERT_LAYER: dict[str, str | tuple[str, ...]] = {
+    "qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
+    "out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "output_norm": "output.LayerNorm",
+}
+_MPNET_LAYER: dict[str, str | tuple[str, ...]] = {
+    **_BERT_LAYER,
+    "qkv": ("attention.attn.q", "attention.attn.k", "attention.attn.v"),
+    "out": "attention.attn.o",
+    "attention_norm": "attention.LayerNorm",
+}
+_DISTILBERT_LAYER: dict[str, str | tuple[str, ...]] = {
+    "qkv": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    "out": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "up": "ffn.lin1",
+    "down": "ffn.lin2",
+    "output_norm": "output_layer_norm",
+}
+_BERT_WORD_HEAD = {
+    "dense": "cls.predictions.transform.dense",
+    "norm": "cls.predictions.transform.LayerNorm",
+    "bias": "cls.predictions.bias",
+}
+_ROBERTA_WORD_HEAD = {
+    "dense": "lm_head.dense",
+    "norm": "lm_head.layer_norm",
+    "bias": "lm_head.bias",
+}
+_DISTILBERT_WORD_HEAD = {
+    "dense": "vocab_transform",
+    "norm": "vocab_layer_norm",
+    "bias": "vocab_projector.bias",
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where one family keeps its weights and what it does differently."""
+
+    layer_at: str
+    layer: Mapping[str, str | tuple[str, ...]]
+    word_head: Mapping[str, str]
+    skips_positions: bool = False  # positions count from the padding id + 1
+
+
+_BERT = Family("encoder.layer", _BERT_LAYER, _BERT_WORD_HEAD)
+_ROBERTA = Family("encoder.layer", _BERT_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True)
+FAMILIES = {
+    "bert": _BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "mpnet": Family("encoder.layer", _MPNET_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True),
+    "distilbert": Family("transformer.layer", _DISTILBERT_LAYER, _DISTILBERT_WORD_HEAD),
+}
+
+
+def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
+    """The architecture that a transformers config.json describes."""
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        raise InputError(
+            f"the encoder {where} is of type {family!r}, which newfound does not run; "
+            f"choose one of type {', '.join(sorted(FAMILIES))}"
+        )
+    if config.get("hidden_act", config.get("activation", "gelu")) not in ACTIVATIONS:
+        raise InputError(f"the encoder {where} has an activation that newfound does not know")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise InputError(f"the encoder {where} has relative positions that newfound does not know")
+    try:
+        if family == "distilbert":
+            return Architecture(
+                vocabulary=config["vocab_size"],
+                width=config["dim"],
+                layers=config["n_layers"],
+                heads=config["n_heads"],
+                inner=config["hidden_dim"],
+                positions=config["max_position_embeddings"],
+                activation=config.get("activation", "gelu"),
+                dropout=config.get("dropout", 0.1),
+                attention_dropout=config.get("attention_dropout", 0.1),
+            )
+        skipped = 0
+        if FAMILIES[family].skips_positions:  # MPNet's padding is 1 whatever its config says
+            skipped = 2 if family == "mpnet" else config.get("pad_token_id", 1) + 1
+        buckets = config.get("relative_attention_num_buckets", 32) if family == "mpnet" else 0
+        return Architecture(
+            vocabulary=config["vocab_size"],
+            width=config["hidden_size"],
+            layers=config["num_hidden_layers"],
+            heads=config["num_attention_heads"],
+            inner=config["intermediate_size"],
+            positions=config["max_position_embeddings"] - skipped,
+            activation=config.get("hidden_act", "gelu"),
+            norm_epsilon=config.get("layer_norm_eps", 1e-12),
+            dropout=config.get("hidden_dropout_prob", 0.1),
+            attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
+            relative_buckets=buckets,
+        )
+    except KeyError as missing:
+        raise InputError(f"the config.json of the encoder {where} lacks {missing}") from missing
+
+
+def convert_weights(
+    family: Family, shape: Architecture, stored: Mapping[str, Tensor], where: str
+) -> tuple[dict[str, Tensor], dict[str, Tensor] | None]:
+    """Rename a transformers state: (backbone weights, masked-word head weights if there are)."""
+    prefix = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
+    renamed = {
+        prefix.sub("", key)
+        .replace("LayerNorm.gamma", "LayerNorm.weight")
+        .replace("LayerNorm.beta", "LayerNorm.bias"): value.float()
+        for key, value in stored.items()
+        if value.is_floating_point()
+    }
+    try:
+        backbone = dict(_backbone_weights(family, shape, renamed))
+    except KeyError as missing:
+        raise InputError(
+            f"the weights of the encoder {where} lack {missing}; is the file complete?"
+        ) from missing
+    parts = family.word_head
+    if f"{parts['dense']}.weight" not in renamed or parts["bias"] not in renamed:
+        return backbone, None
+    word_head = {
+        f"{ours}.{kind}": renamed[f"{parts[ours]}.{kind}"]
+        for ours in ("dense", "norm")
+        for kind in ("weight", "bias")
+    }
+    word_head["bias"] = renamed[parts["bias"]]
+    return backbone, word_head
+
+
+def _backbone_weights(
+    family: Family, shape: Architecture, stored: Mapping[str, Tensor]
+) -> Iterator[tuple[str, Tensor]]:
+    positions = stored["embeddings.position_embeddings.weight"][-shape.positions :]
+    if "embeddings.token_type_embeddings.weight" in stored:
+        positions = positions + stored["embeddings.token_type_embeddings.weight"][0]
+    yield "words.weight", stored["embeddings.word_embeddings.weight"]
+    yield "positions.weight", positions.clone()
+    for kind in ("weight", "bias"):
+        yield f"norm.{kind}", stored[f"embeddings.LayerNorm.{kind}"]
+    if shape.relative_buckets:
+        yield "relative.weight", stored["encoder.relative_attention_bias.weight"]
+    for number in range(shape.layers):
+        for ours, theirs in family.layer.items():
+            names = (theirs,) if isinstance(theirs, str) else theirs
+            for kind in ("weight", "bias"):
+                parts = [stored[f"{family.layer_at}.{number}.{name}.{kind}"] for name in names]
+                yield f"layers.{number}.{ours}.{kind}", torch.cat(parts)

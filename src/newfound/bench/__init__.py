@@ -1,0 +1,1 @@
+"""The paper's benchmark: data sets, protocol, runner, tables and figures."""

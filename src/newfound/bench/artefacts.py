@@ -1,0 +1,83 @@
+"""What a figure needs of a run beyond its result line, as a small JSON file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from newfound.bench.datasets import Split
+from newfound.bench.lines import Line
+from newfound.errors import InputError
+from newfound.files import without_nan, write_text
+from newfound.kmeans import kmeans
+from newfound.losses import distances
+from newfound.prototypes import class_means, match_prototypes
+from newfound.task import Fitted
+
+PERPLEXITY = 30
+
+
+def make_artefact(line: Line, fitted: Fitted, split: Split) -> dict[str, Any]:
+    """Distances of prototypes (Fig. 3), a 2-D map of the test texts (Fig. 5), training curves."""
+    categories = sorted(set(split.test_labels))
+    number = {category: i for i, category in enumerate(categories)}
+    features = fitted.features(split.test_texts)
+    return {
+        **{name: line[name] for name in ("data_set", "method", "encoder", "seed", "known_ratio")},
+        "given_k": line["config"]["given_k"],
+        "known": split.known,
+        "distances": prototype_distances(fitted, split, line["seed"]).round(3).tolist(),
+        "categories": categories,
+        "truth": [number[label] for label in split.test_labels],
+        "map": tsne_map(features, line["seed"]).round(1).tolist(),
+        "history": [{key: _short(value) for key, value in step.items()} for step in fitted.history],
+    }
+
+
+def prototype_distances(fitted: Fitted, split: Split, seed: int) -> np.ndarray:
+    """Distances [M, K] of labelled prototypes to those of the unlabelled texts' clusters.
+
+    Columns are in matched order (Eqs. 2-3): the known categories' own first, then the novel ones.
+    """
+    features = torch.from_numpy(fitted.training_features)
+    place = {category: i for i, category in enumerate(split.known)}
+    targets = torch.tensor([-1 if label is None else place[label] for label in split.labels])
+    labelled = class_means(features, targets, len(split.known))
+    centres = kmeans(features[targets < 0], len(fitted.prototypes), starts=10, seed=seed).centres
+    order = match_prototypes(labelled, centres).order
+    return distances(labelled, centres).numpy().astype(float)[:, order]
+
+
+def tsne_map(features: np.ndarray, seed: int) -> np.ndarray:
+    """t-SNE of the test texts' features [N, 2], scaled to -100..100."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(PERPLEXITY, (len(features) - 1) / 3)
+    places = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(features)
+    places = places - places.mean(0)
+    return np.asarray(100 * places / np.abs(places).max(), float)
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def file_name(line: Line) -> str:
+    """One file for each data set, method, encoder, known ratio and seed."""
+    given = line["config"]["given_k"]
+    parts = (line["data_set"], line["method"], line["encoder"], f"known{line['known_ratio']:g}")
+    return "-".join((*parts, *(() if given else ("auto",)), f"seed{line['seed']}.json"))
+
+
+def write_artefact(folder: Path, line: Line, fitted: Fitted, split: Split) -> Path:
+    """Write the artefact of a run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+    path = folder / file_name(line)
+    artefact = without_nan(make_artefact(line, fitted, split))
+    write_text(path, json.dumps(artefact, separators=(",", ":")) + "\n")
+    return path

@@ -1,0 +1,132 @@
+"""From the options of a benchmark command to its runs, in the order that they are made."""
+
+import argparse
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from newfound.bench.datasets import DATA_SETS
+from newfound.errors import InputError
+
+if TYPE_CHECKING:
+    from newfound.bench.runner import Plan
+
+
+def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Plan"]:
+    """All runs; those that share a pretraining follow each other."""
+    from newfound.bench.runner import Plan
+
+    settings = dict(setting(pair) for pair in options.settings)
+    return [
+        Plan(
+            data_set=data_set,
+            method=method,
+            encoder=options.encoder,
+            seed=seed,
+            known_ratio=known,
+            labelled_ratio=labelled,
+            given_k=getattr(options, "categories", "given") == "given",
+            effort=options.effort,
+            max_tokens=options.max_tokens,
+            settings=settings,
+        )
+        for data_set in data_sets(options.data_set)
+        for seed, known, labelled in splits(options)
+        for method in methods
+    ]
+
+
+def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
+    """(seed, known ratio, labelled ratio) of every split that the options ask for."""
+    return [
+        (seed, known, labelled)
+        for seed in numbers(options.seeds)
+        for known in ratios(options.known_ratio, "--known-ratio")
+        for labelled in ratios(options.labelled_ratio, "--labelled-ratio")
+    ]
+
+
+@contextmanager
+def caches(
+    given: Path | None, plans: Sequence["Plan"]
+) -> Iterator[Callable[["Plan"], Path | None]]:
+    """A function that says where a plan finds or leaves its pretraining.
+
+    Without a folder of the user's it is a temporary one, for runs that share a split; it goes when
+    the next split begins, because nothing would read it again.
+    """
+    if given is not None:
+        yield lambda plan: given
+        return
+    shared = Counter(map(_split_name, plans))
+    with tempfile.TemporaryDirectory(prefix="newfound-bench-") as root:
+
+        def place(plan: "Plan") -> Path | None:
+            own = Path(root) / _split_name(plan)
+            for other in Path(root).iterdir():
+                if other != own:
+                    shutil.rmtree(other)
+            return own if shared[own.name] > 1 else None
+
+        yield place
+
+
+def _split_name(plan: "Plan") -> str:
+    return f"{plan.data_set} {plan.seed} {plan.known_ratio} {plan.labelled_ratio}"
+
+
+def names(text: str, flag: str) -> list[str]:
+    """The names of a comma-separated list, each once."""
+    found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise InputError(f"{flag} names nothing")
+    return found
+
+
+def data_sets(text: str) -> list[str]:
+    """The named data sets, each checked."""
+    chosen = list(DATA_SETS) if text == "all" else names(text, "--data-set")
+    for name in chosen:
+        if name not in DATA_SETS:
+            raise InputError(
+                f"the data set {name!r} is unknown; choose all or some of {', '.join(DATA_SETS)}"
+            )
+    return chosen
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers of a list such as `0-4` or `0,2,5-7`."""
+    found: list[int] = []
+    for part in names(text, "--seeds"):
+        low, dash, high = part.partition("-")
+        try:
+            found.extend(range(int(low), int(high if dash else low) + 1))
+        except ValueError:
+            found = []
+            break
+    if not found:
+        raise InputError(f"--seeds takes numbers such as 0-4 or 0,2, not {text!r}")
+    return list(dict.fromkeys(found))
+
+
+def ratios(text: str, flag: str) -> list[float]:
+    """Shares of a comma-separated list, each above 0 and at most 1."""
+    try:
+        found = [float(part) for part in names(text, flag)]
+    except ValueError:
+        found = []
+    if not found or not all(0 < ratio <= 1 for ratio in found):
+        raise InputError(f"{flag} takes shares such as 0.75 or 0.25,0.5,0.75, not {text!r}")
+    return found
+
+
+def setting(pair: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE."""
+    name, equals, value = pair.partition("=")
+    if not equals or not name.strip():
+        raise InputError(f"--set takes NAME=VALUE, not {pair!r}")
+    return name.strip(), value.strip()

@@ -1,0 +1,235 @@
+"""Run a method on a split of a data set; what was chosen and measured is one result line."""
+
+import importlib.util
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from newfound.assign import assign
+from newfound.bench.datasets import DataSet, Split, make_split
+from newfound.bench.lines import Line, commit
+from newfound.devices import describe_device, find_device
+from newfound.encoder import load_encoder
+from newfound.estimate import estimate_categories, overclustering_count
+from newfound.kmeans import kmeans
+from newfound.methods import find_method, resolve_config
+from newfound.methods.dpn import PAPER
+from newfound.metrics import Scores, accuracy
+from newfound.runs import versions
+from newfound.stages import Stages
+from newfound.task import Fitted, Task, make_task
+
+# Names in result lines that are a method with some settings: the released code's reading of the
+# loss, and the five ablations of Table 3.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dpn-coupled": ("dpn", {"coupled": True}),
+    "dpn-no-ce": ("dpn", {"cross_entropy": False}),
+    "dpn-no-ema": ("dpn", {"moving_average": False}),
+    "dpn-no-decoupling": ("dpn", {"decoupling": False}),
+    "dpn-hard-assignment": ("dpn", {"soft_assignment": False}),
+    "dpn-uniform-weights": ("dpn", {"semantic_weights": False}),
+    "semi-km": ("dpn", {"epochs": 0}),
+}
+TEST_STARTS = 20
+TEST_SEEDS = (0, 1, 2)
+MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number: where over-clustering starts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is chosen for a run."""
+
+    data_set: str
+    method: str  # a method or one of VARIANTS
+    encoder: str = "minilm"  # short name, folder or Hub id
+    seed: int = 0
+    known_ratio: float = 0.75
+    labelled_ratio: float = 0.1
+    given_k: bool = True  # False: the number of categories is estimated
+    effort: str = "best"
+    max_tokens: int = 128
+    settings: Mapping[str, Any] | None = None
+
+    def line(self) -> Line:
+        """The fields of the result line that are known before the run: its key is theirs."""
+        _, config = resolve_variant(self.method, self.data_set, self.effort, self.settings)
+        return {
+            "data_set": self.data_set,
+            "method": self.method,
+            "encoder": Path(self.encoder).name,
+            "seed": self.seed,
+            "known_ratio": self.known_ratio,
+            "labelled_ratio": self.labelled_ratio,
+            "config": {
+                **asdict(config),
+                "effort": self.effort,
+                "max_tokens": self.max_tokens,
+                "given_k": self.given_k,
+            },
+        }
+
+
+def run(
+    plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
+) -> tuple[Line, Fitted, Split]:
+    """One run: its result line, and the fitted method and split for figures."""
+    begun = time.perf_counter()
+    stages = Stages(watched())
+    fitted, split = fit(plan, data, stages, device, cache)
+    with stages.stage("scoring"):
+        scores = score(fitted, split, plan.seed)
+    line = {
+        **plan.line(),
+        "scores": scores,
+        "categories": {
+            "true": split.n_categories,
+            "used": len(fitted.prototypes),
+            "estimated": fitted.estimate.n_categories if fitted.estimate else None,
+        },
+        **measured(begun, stages, device),
+    }
+    return line, fitted, split
+
+
+def count_plan(plan: Plan) -> Line:
+    """The fields of a counting line that are known before it is measured."""
+    line = plan.line()
+    del line["method"]
+    return {"kind": "count", **line}
+
+
+def count(
+    plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
+) -> Line:
+    """How many categories the pretrained features seem to hold (Table 4), as a result line.
+
+    Once with no knowledge of the truth, and once the paper's way: by over-clustering that starts
+    from a multiple of the true number.
+    """
+    begun = time.perf_counter()
+    stages = Stages(watched())
+    fitted, split = fit(plan, data, stages, device, cache)
+    place, truth = find_device(device), split.n_categories
+    features = torch.from_numpy(fitted.training_features).to(place)
+    targets = torch.from_numpy(split_task(split, True).targets).to(place)
+    with stages.stage("counting categories"):
+        found = estimate_categories(features, targets, seed=plan.seed)
+    with stages.stage("over-clustering"):
+        counts = {
+            f"{multiple:g}": overclustering_count(features, round(multiple * truth), seed=plan.seed)
+            for multiple in MULTIPLES
+        }
+    return {
+        **count_plan(plan),
+        "truth": truth,
+        "estimated": found.n_categories,
+        "low": found.low,
+        "high": found.high,
+        "overclustering": counts,
+        **measured(begun, stages, device),
+    }
+
+
+def fit(
+    plan: Plan, data: DataSet, stages: Stages, device: str | None, cache: Path | None
+) -> tuple[Fitted, Split]:
+    """Draw the plan's split and fit its method."""
+    split = make_split(
+        data,
+        known_ratio=plan.known_ratio,
+        labelled_ratio=plan.labelled_ratio,
+        seed=plan.seed,
+    )
+    method, config = resolve_variant(plan.method, data.name, plan.effort, plan.settings)
+    with stages.stage("loading"):
+        loaded = load_encoder(plan.encoder, max_tokens=plan.max_tokens)
+        loaded.backbone.to(find_device(device))
+    torch.manual_seed(plan.seed)
+    fitted = find_method(method).fit(
+        split_task(split, plan.given_k),
+        loaded,
+        config,
+        seed=plan.seed,
+        stages=stages,
+        cache=cache,
+    )
+    return fitted, split
+
+
+def measured(begun: float, stages: Stages, device: str | None) -> Line:
+    """What every line says of its making."""
+    return {
+        "seconds": {
+            "total": round(time.perf_counter() - begun, 2),
+            **{stage: round(value, 2) for stage, value in stages.seconds.items()},
+        },
+        "device": describe_device(find_device(device)),
+        "versions": versions(),
+        "commit": commit(),
+    }
+
+
+def watched() -> bool:
+    """True if somebody sees the progress bars; they need rich, which a benchmark does not."""
+    return sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+
+
+def resolve_variant(
+    name: str, data_set: str, effort: str, settings: Mapping[str, Any] | None
+) -> tuple[str, Any]:
+    """The method behind a name in result lines, and its configuration.
+
+    DPN takes the paper's settings for the data set, as the paper does; no other method may look at
+    the data set's name. What makes a variant goes before the user's settings: a Semi-KM that trains
+    for some epochs would not be one.
+    """
+    method, changes = VARIANTS.get(name, (name, {}))
+    paper = PAPER[data_set] if method == "dpn" and effort == "best" else {}
+    return method, resolve_config(method, effort, {**paper, **(settings or {}), **changes})
+
+
+def split_task(split: Split, given_k: bool) -> Task:
+    """The task of a split: dev texts of known categories say when to stop."""
+    place = {category: i for i, category in enumerate(split.known)}
+    targets = np.array([-1 if label is None else place[label] for label in split.labels])
+    validation = np.array([place[label] for label in split.validation_labels], np.int64)
+    return make_task(
+        split.texts,
+        targets,
+        split.known,
+        split.n_categories if given_k else None,
+        validation=(split.validation_texts, validation),
+    )
+
+
+def score(fitted: Fitted, split: Split, seed: int) -> dict[str, dict[str, float]]:
+    """Scores on the test part: by k-means on its features, and by the nearest prototype."""
+    features = fitted.features(split.test_texts)
+    truth, known = np.array(split.test_labels, object), set(split.known)
+    place = getattr(fitted.features, "device", torch.device("cpu"))
+    points = torch.from_numpy(features).to(place)
+    k = len(fitted.prototypes)
+    by_kmeans = [
+        accuracy(
+            kmeans(points, k, starts=TEST_STARTS, seed=1000 * seed + number).labels.cpu().numpy(),
+            truth,
+            known,
+        )
+        for number in TEST_SEEDS
+    ]
+    nearest, _ = assign(features, fitted.prototypes, fitted.temperature)
+    return {
+        "kmeans": _mean(by_kmeans),
+        "prototype": _mean([accuracy(nearest, truth, known)]),
+    }
+
+
+def _mean(scores: list[Scores]) -> dict[str, float]:
+    rows = [one.to_dict() for one in scores]
+    return {key: round(float(np.mean([row[key] for row in rows])), 2) for key in rows[0]}

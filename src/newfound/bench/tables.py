@@ -1,0 +1,252 @@
+"""The paper's tables as Markdown, rendered from result lines; nothing in them is typed by hand."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from newfound.bench.lines import Line, read_results
+from newfound.bench.paper_numbers import (
+    NAMES,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    TABLE_4,
+    TRUE_CATEGORIES,
+)
+from newfound.bench.rows import (
+    NONE,
+    Row,
+    differing,
+    markdown,
+    mean_seconds,
+    mean_spread,
+    seed_list,
+    select_runs,
+)
+from newfound.errors import InputError
+from newfound.files import write_text
+
+TITLES = {"banking": "BANKING", "stackoverflow": "StackOverflow", "clinc": "CLINC"}
+SCORES = ("all", "known", "novel")
+SPLIT = ("known", "novel", "labelled", "unlabelled", "test")
+# The paper's row to show beside a method that it does not name.
+BESIDE = {"dpn-coupled": "dpn"}
+EXPLAINED = {"dpn-coupled": "DPN, the released code's reading"}
+READ_SO = (
+    "Accuracy in % (mean ± standard deviation over seeds), by k-means on the test features "
+    "(20 starts, mean of three) as in the paper, and by the nearest prototype, which is how a "
+    "saved model predicts. "
+)
+
+
+def table1(lines: Sequence[Line]) -> str:
+    """What the protocol gives a method, beside what the paper prints."""
+    body, spread = [], ""
+    for data_set, title in TITLES.items():
+        splits = [
+            line
+            for line in lines
+            if line.get("kind") == "split"
+            and line["data_set"] == data_set
+            and (line["known_ratio"], line["labelled_ratio"]) == (0.75, 0.1)
+        ]
+        splits.sort(key=lambda line: line["seed"])
+        paper = [f"{value:,}" for value in TABLE_1[data_set]]
+        body.append([f"{title}, paper", *paper])
+        if not splits:
+            body.append([title, *[NONE] * len(SPLIT)])
+            continue
+        body.append([f"{title}, seed {splits[0]['seed']}", *_split_row(splits[0])])
+        counts = [split["labelled"] for split in splits]
+        if min(counts) < max(counts):
+            spread += (
+                f"The labelled texts of {title} are {min(counts)} to {max(counts)} over seeds "
+                f"{seed_list([split['seed'] for split in splits])}: its categories differ in size. "
+            )
+    note = (
+        "Known ratio 0.75, labelled ratio 0.1. "
+        + spread
+        + "Of CLINC 0.75 x 150 = 112.5 categories are known; that rounds to 112, and 1,344 "
+        "labelled texts are 112 x 12, so 112 is what the paper ran although it prints 113.\n"
+    )
+    header = ["data set", *SPLIT]
+    return markdown(header, body) + "\n" + note
+
+
+def _split_row(split: Line) -> list[str]:
+    return [f"{split[name]:,}" for name in SPLIT]
+
+
+def table2(lines: Sequence[Line]) -> str:
+    """All methods on all data sets with K given."""
+    parts = [READ_SO + "K is given. Seconds are those of a whole run, pretraining included.\n"]
+    for data_set, title in TITLES.items():
+        rows = [r for r in select_runs(lines, data_set=data_set) if not _is_ablation(r.method)]
+        rows.sort(key=lambda row: (_place(row.method), row.method, row.encoder))
+        body = []
+        for row in rows:
+            paper = TABLE_2.get(BESIDE.get(row.method, row.method), {}).get(data_set)
+            body.append(
+                [
+                    _name(row, rows),
+                    row.encoder,
+                    seed_list(row.seeds),
+                    *_both_scores(row),
+                    mean_seconds(row, lines),
+                    _accuracies(paper),
+                ]
+            )
+        devices = sorted({line["device"] for row in rows for line in row.lines})
+        parts.append(f"**{title}**" + (f" ({'; '.join(devices)})" if devices else "") + "\n")
+        header = ["method", "encoder", "seeds", *SCORE_HEADER, "seconds", "paper (BERT)"]
+        parts.append(markdown(header, body) if body else "No runs yet.\n")
+    return "\n".join(parts)
+
+
+SCORE_HEADER = [f"{score.title()}, {by}" for by in ("k-means", "prototype") for score in SCORES]
+
+
+def _both_scores(row: Row) -> list[str]:
+    return [row.cell(by, score) for by in ("kmeans", "prototype") for score in SCORES]
+
+
+def _is_ablation(method: str) -> bool:
+    return method in TABLE_3 and method != "dpn"
+
+
+def _place(method: str) -> int:
+    order = list(NAMES)
+    method = BESIDE.get(method, method)
+    return order.index(method) if method in order else len(order)
+
+
+def _name(row: Row, rows: Sequence[Row]) -> str:
+    title = EXPLAINED.get(row.method) or NAMES.get(row.method)
+    name = f"{title} (`{row.method}`)" if title else f"`{row.method}`"
+    other = differing(row, rows)
+    return f"{name}, {other}" if other else name
+
+
+def _accuracies(paper: tuple[float, float, float] | None) -> str:
+    return " / ".join(f"{value:.2f}" for value in paper) if paper else NONE
+
+
+def table3(lines: Sequence[Line]) -> str:
+    """The five ablations on StackOverflow."""
+    rows = select_runs(lines, data_set="stackoverflow")
+    body = []
+    for method, (without, paper) in TABLE_3.items():
+        found = [row for row in rows if row.method == method]
+        for row in sorted(found, key=lambda row: (row.encoder, -len(row.lines))):
+            other = differing(row, rows)
+            name = f"{without} (`{method}`)" + (f", {other}" if other else "")
+            cells = [name, row.encoder, seed_list(row.seeds), *_both_scores(row)]
+            body.append([*cells, _accuracies(paper)])
+        if not found:
+            body.append([f"{without} (`{method}`)", *[NONE] * 8, _accuracies(paper)])
+    header = ["without", "encoder", "seeds", *SCORE_HEADER, "paper (BERT)"]
+    return READ_SO + "StackOverflow, K given.\n\n" + markdown(header, body)
+
+
+def table4(lines: Sequence[Line]) -> str:
+    """The number of categories: with no knowledge of the truth, and the paper's way."""
+    header = ["", *TITLES.values()]
+    truth = ["truth", *(str(TRUE_CATEGORIES[data_set]) for data_set in TITLES)]
+    counts: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.get("kind") == "count" and line["known_ratio"] == 0.75:
+            counts.setdefault(line["encoder"], []).append(line)
+    runs: dict[tuple[str, str], list[Line]] = {}
+    for row in select_runs(lines, given_k=False):
+        runs.setdefault((row.method, row.encoder), []).extend(row.lines)
+
+    unknown = [
+        [f"pretrained features, {encoder}", *_by_data_set(found, "estimated")]
+        for encoder, found in sorted(counts.items())
+    ] + [
+        [f"whole run of `{method}`, {encoder}", *_by_data_set(found, "categories", "estimated")]
+        for (method, encoder), found in sorted(runs.items())
+    ]
+    papers = [
+        [f"paper, {name}", *(str(found[data_set]) for data_set in TITLES)]
+        for name, found in TABLE_4.items()
+    ]
+    starts = [
+        [f"from {multiple} x truth, {encoder}", *_by_data_set(found, "overclustering", multiple)]
+        for encoder, found in sorted(counts.items())
+        for multiple in sorted({m for line in found for m in line["overclustering"]}, key=float)
+    ]
+    return (
+        "Estimated with no knowledge of the truth (mean ± standard deviation over seeds):\n\n"
+        + (markdown(header, [truth, *unknown]) if unknown else "No runs yet.\n")
+        + "\nThe paper's way: cluster into too many, a multiple of the *true* number, and count "
+        "the clusters larger than 0.9 of the mean size. The paper does not say which multiple.\n\n"
+        + markdown(header, [truth, *papers, *starts])
+    )
+
+
+def _by_data_set(lines: Sequence[Line], *path: str) -> list[str]:
+    """Mean and spread of the value at `path`, and the seeds behind it, for every data set."""
+    cells = []
+    for data_set in TITLES:
+        # Of a seed that was counted with several settings, the last one.
+        chosen = {line["seed"]: line for line in lines if line["data_set"] == data_set}
+        values = [_at(line, path) for line in chosen.values()]
+        seeds = f" (seeds {seed_list(sorted(chosen))})" if chosen else ""
+        cells.append(mean_spread(values) + seeds)
+    return cells
+
+
+def _at(value: Any, path: Sequence[str]) -> float | None:
+    for name in path:
+        value = value.get(name)
+    return None if value is None else float(value)
+
+
+TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
+HEADINGS = {
+    "table1": "Table 1: the protocol",
+    "table2": "Table 2: accuracy",
+    "table3": "Table 3: ablations of DPN",
+    "table4": "Table 4: the number of categories",
+}
+
+
+def render(lines: Sequence[Line]) -> dict[str, str]:
+    """Every table as Markdown, by its name."""
+    return {name: make(lines) for name, make in TABLES.items()}
+
+
+def as_file(name: str, table: str) -> str:
+    """A table's own file."""
+    return f"# {HEADINGS[name]}\n\nRendered by `newfound bench tables`; do not edit.\n\n{table}"
+
+
+def insert(text: str, tables: dict[str, str]) -> str:
+    """Replace what stands between `<!-- table2 -->` and `<!-- /table2 -->`, for every table."""
+    for name, table in tables.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if text.count(start) != text.count(end):
+            raise InputError(f"a marker {start} has no {end} that goes with it")
+        pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+        text = pattern.sub(lambda _, t=table, s=start, e=end: f"{s}\n{t}{e}", text)  # type: ignore[misc]
+    return text
+
+
+def write_tables(results: Path, out: Path) -> list[Path]:
+    """Write a file for each table, and fill the markers of both README files."""
+    tables = render(read_results(results))
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in tables.items():
+        write_text(out / f"{name}.md", as_file(name, table))
+        written.append(out / f"{name}.md")
+    for page in (out / "README.md", out.resolve().parent / "README.md"):
+        if page.is_file():
+            old = page.read_text(encoding="utf-8")
+            new = insert(old, tables)
+            if new != old:
+                write_text(page, new)
+                written.append(page)
+    return written

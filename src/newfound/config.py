@@ -1,0 +1,179 @@
+"""Settings: what a user may choose, each stated once with its default and what it does.
+
+Command-line flags and the library's parameters come from these fields. A method's own
+hyper-parameters stand in a dataclass beside the method; `override` applies a user's choices to it.
+"""
+
+import dataclasses
+import math
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from newfound.errors import InputError
+
+Effort = Literal["fast", "balanced", "best"]
+EFFORTS: tuple[str, ...] = ("fast", "balanced", "best")
+Layers = int | Literal["all"]  # how many of the last layers learn
+
+
+def setting(
+    default: Any, help: str, *, low: float = 0, high: float = math.inf, flag: str | None = None
+) -> Any:
+    """A dataclass field with its explanation, the range of a number, and its own flag if any."""
+    return field(default=default, metadata={"help": help, "range": (low, high), "flag": flag})
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a user chooses for a discovery; None means: follow the encoder, data or hardware."""
+
+    method: str = setting("dpn", "how categories are found; `newfound methods` lists them")
+    encoder: str = setting("minilm", "short name (minilm, mpnet, bert), folder or Hub id")
+    n_categories: int | Literal["auto"] = setting(
+        "auto",
+        "how many categories there are, known ones included; auto estimates it",
+        low=1,
+        flag="--categories",
+    )
+    effort: Effort | None = setting(
+        None,
+        "fast: only a head learns; balanced: the last layers too; best: all, as published; "
+        "default: best on a GPU, balanced on a CPU",
+    )
+    seed: int = setting(
+        0, "the same seed gives the same result on the same machine", high=2**32 - 1
+    )
+    device: str | None = setting(None, "cpu, cuda or cuda:N; default: cuda where there is one")
+    pooling: Literal["cls", "mean"] | None = setting(
+        None, "how tokens become one vector; default: what the encoder was trained with"
+    )
+    max_tokens: int = setting(128, "longer texts are cut after this many tokens", low=3)
+    validation_share: float = setting(
+        0.15, "part of each category's labelled texts kept to stop training in time", high=0.9
+    )
+    cache: str | None = setting(
+        None,
+        "folder that keeps the frozen layers' output, so that the next run starts at once; "
+        "default: nothing is kept",
+    )
+
+
+ConfigType = TypeVar("ConfigType")
+
+
+def settings_of(config: Any) -> list[tuple[str, Any, Any, str]]:
+    """(name, type, default, help) of every field of a configuration class."""
+    hints = typing.get_type_hints(config)
+    return [
+        (f.name, hints[f.name], f.default, f.metadata.get("help", ""))
+        for f in dataclasses.fields(config)
+    ]
+
+
+def flag_of(name: str) -> str:
+    """The command-line flag of a field of RunConfig."""
+    chosen = {f.name: f.metadata["flag"] for f in dataclasses.fields(RunConfig)}[name]
+    return chosen or "--" + name.replace("_", "-")
+
+
+def override(
+    config: ConfigType,
+    changes: Mapping[str, Any],
+    what: str,
+    spelt: Callable[[str], str] | None = None,
+) -> ConfigType:
+    """A copy of a configuration with a user's changes; each is checked by name, type and range.
+
+    `what` is whose settings these are; `spelt` says how the user wrote a setting's name.
+    """
+    known = {name: kind for name, kind, _, _ in settings_of(type(config))}
+    ranges = {f.name: f.metadata["range"] for f in dataclasses.fields(type(config))}  # type: ignore[arg-type]
+    checked = {}
+    for name, value in changes.items():
+        if name not in known:
+            raise InputError(f"{what} has no setting {name!r}; it has {', '.join(sorted(known))}")
+        where = spelt(name) if spelt else f"{what}: {name}"
+        checked[name] = _checked(known[name], value, ranges[name], where)
+    return dataclasses.replace(config, **checked)  # type: ignore[type-var]
+
+
+def describe_type(kind: Any) -> str:
+    """How a setting's type reads in a help text: `fast|balanced|best`, `auto|int`."""
+    if typing.get_origin(kind) is Literal:
+        return "|".join(map(str, typing.get_args(kind)))
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        parts = [p for p in typing.get_args(kind) if p is not type(None)]
+        parts.sort(key=lambda part: typing.get_origin(part) is not Literal)
+        return "|".join(describe_type(part) for part in parts)
+    return {bool: "true|false"}.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    """The types that a union is made of, or the type itself."""
+    return (
+        typing.get_args(kind)
+        if typing.get_origin(kind) in (typing.Union, types.UnionType)
+        else (kind,)
+    )
+
+
+def _checked(kind: Any, value: Any, bounds: tuple[float, float], where: str) -> Any:
+    """The value as the field's type and in its range; text from a command line is converted."""
+    low, high = bounds
+    for option in _options(kind):
+        converted = _convert(option, value)
+        if converted is _NO:
+            continue
+        number = isinstance(converted, int | float) and not isinstance(converted, bool)
+        if number and not (low <= converted <= high and converted != math.inf):
+            limits = f"at least {low}" if high == math.inf else f"from {low} to {high}"
+            raise InputError(f"{where} must be {limits}, not {value}")
+        return converted
+    raise InputError(f"{where} must be {_in_words(kind)}, not {value!r}")
+
+
+def _in_words(kind: Any) -> str:
+    """What a setting may be, as a sentence says it: `auto or a whole number`."""
+    words: list[str] = []
+    for option in _options(kind):
+        if typing.get_origin(option) is Literal:
+            words[:0] = map(str, typing.get_args(option))
+        elif option is not type(None):
+            names = {bool: "true or false", int: "a whole number", float: "a number"}
+            words.append(names.get(option, "a string"))
+    return " or ".join(words)
+
+
+_NO = object()
+
+
+def _convert(option: Any, value: Any) -> Any:
+    if option is type(None):
+        return None if value is None or value == "none" else _NO
+    if typing.get_origin(option) is Literal:
+        return value if isinstance(value, str) and value in typing.get_args(option) else _NO
+    if option is bool:
+        if isinstance(value, str):
+            return {"true": True, "false": False}.get(value.lower(), _NO)
+        return value if isinstance(value, bool) else _NO
+    if option is str:
+        return os.fspath(value) if isinstance(value, str | os.PathLike) else _NO
+    if isinstance(value, bool):
+        return _NO
+    if option is int:
+        if isinstance(value, float) and not value.is_integer():
+            return _NO
+        try:
+            return int(value)
+        except (TypeError, ValueError, OverflowError):
+            return _NO
+    if option is float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            return _NO
+    return _NO

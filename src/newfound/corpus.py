@@ -1,0 +1,281 @@
+"""The texts to work on, the labels that some of them carry, and what is worth saying about them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from newfound.errors import InputError
+
+# Labels that people write where they mean "none"; here they are categories like any other.
+_LOOKS_UNLABELLED = frozenset(
+    {"-1", "?", "n/a", "na", "nan", "none", "null", "unknown", "unlabeled", "unlabelled"}
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Texts with their labels (None where the user gave none) and ids, all of one length."""
+
+    texts: list[str]
+    labels: list[str | None]
+    ids: list[str]
+
+    def __post_init__(self) -> None:
+        if not len(self.texts) == len(self.labels) == len(self.ids):
+            raise ValueError(
+                f"{len(self.texts)} texts, {len(self.labels)} labels and {len(self.ids)} ids"
+            )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def known(self) -> list[str]:
+        """The distinct labels, sorted."""
+        return sorted({label for label in self.labels if label is not None})
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Each text's label as an index into `known`, -1 for an unlabelled text."""
+        index: dict[str | None, int] = {label: i for i, label in enumerate(self.known)}
+        index[None] = -1
+        return np.array([index[label] for label in self.labels], dtype=np.int64)  # [N]
+
+    @classmethod
+    def from_lists(
+        cls,
+        texts: Iterable[Any],
+        labels: Iterable[Any] | None = None,
+        ids: Iterable[Any] | None = None,
+    ) -> "Corpus":
+        """Build a corpus from Python sequences: lists, NumPy arrays or pandas columns.
+
+        A label that is None, NaN, empty or the number -1 means unlabelled; other numbers become
+        strings. Ids must be unique; without them they are "1", "2", ...
+        """
+        checked = check_texts(texts)
+        given = [None] * len(checked) if labels is None else _items(labels, "labels")
+        names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
+        for what, values in (("labels", given), ("ids", names)):
+            if len(values) != len(checked):
+                raise InputError(
+                    f"there are {len(checked)} texts but {len(values)} {what}: give one per text"
+                    + (", None for an unlabelled one" if what == "labels" else "")
+                )
+        if any(_is_missing(name) for name in names):
+            raise InputError("an id is missing in ids: give every text one")
+        corpus = cls(
+            texts=checked,
+            labels=[_label(label, position) for position, label in enumerate(given)],
+            ids=[str(name) for name in names],
+        )
+        if len(set(corpus.ids)) < len(corpus):
+            first = next(name for name, count in Counter(corpus.ids).items() if count > 1)
+            raise InputError(f"the id {first!r} occurs more than once in ids: make them unique")
+        return corpus
+
+
+def clean_text(text: str) -> str:
+    """Replace what no tokenizer or file can take: NUL by a space, half a surrogate pair by U+FFFD.
+
+    It belongs to fitting and predicting alike, so that the same text gets the same answer.
+    """
+    if "\0" in text:
+        text = text.replace("\0", " ")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def check_texts(texts: Iterable[Any], *, keep_empty: bool = False) -> list[str]:
+    """Return `texts` as a list of clean strings, or say which one is not a text."""
+    checked = []
+    for position, text in enumerate(_items(texts, "texts")):
+        where = f"texts[{position}]"
+        if _is_missing(text):
+            raise InputError(f"{where} is missing ({text!r}): leave such texts out")
+        if isinstance(text, int | float | np.number):
+            raise InputError(f"{where} is a number ({text!r}): convert the texts with str() first")
+        if not isinstance(text, str):
+            raise InputError(f"{where} is of type {type(text).__name__}: give each text as a str")
+        text = clean_text(str(text))  # str() turns NumPy's subclass into a plain string
+        if not keep_empty and not text.strip():
+            raise InputError(f"{where} is empty or only white space: leave such texts out")
+        checked.append(text)
+    return checked
+
+
+def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
+    """Refuse a corpus that discovery cannot work on; return what else the user should know."""
+    distinct = len(set(corpus.texts))
+    known = corpus.known
+    if distinct == 0:
+        raise InputError("there is no text: give a table with at least two different texts")
+    if distinct < 2:
+        raise InputError(
+            f"all {len(corpus)} texts are the same: give at least two different texts"
+            if len(corpus) > 1
+            else "there is only one text: give at least two different texts"
+        )
+    if len(known) > distinct:
+        raise InputError(
+            f"there are {len(known)} labels but only {distinct} different texts: "
+            "check that the text and label columns are not swapped, or give more texts"
+        )
+    if n_categories is not None:
+        _check_number(n_categories, len(known), distinct)
+    return [
+        *_notes_on_amount(corpus, known, n_categories),
+        *_notes_on_labels(corpus),
+        *_notes_on_texts(corpus),
+    ]
+
+
+def _check_number(n_categories: int, known: int, distinct: int) -> None:
+    asked = f"{n_categories} categories are asked for (--categories, n_categories)"
+    if n_categories < 1:
+        raise InputError(f'{asked}: give a number from 1 up, or "auto"')
+    if n_categories < known:
+        raise InputError(
+            f'{asked} but {known} are known from the labels: give at least {known}, or "auto"'
+        )
+    if n_categories > distinct:
+        raise InputError(
+            f"{asked} but there are only {distinct} different texts: "
+            f'give at most {distinct}, or "auto"'
+        )
+
+
+def _notes_on_amount(corpus: Corpus, known: list[str], n_categories: int | None) -> list[str]:
+    labelled = len(corpus) - corpus.labels.count(None)
+    if labelled == 0:
+        return ["no text is labelled: discovery is purely unsupervised, all categories are novel"]
+    notes = []
+    if labelled == len(corpus):
+        notes.append(
+            "every text is labelled: there is nothing to discover in, "
+            "but the model is trained and can predict"
+        )
+    elif n_categories == len(known):
+        notes.append(
+            f"{n_categories} categories are asked for and as many are known: "
+            "no novel one can be found"
+        )
+    if len(known) == 1:
+        notes.append(f"only one category is known, {known[0]!r}: labels can teach little")
+    counts = Counter(label for label in corpus.labels if label is not None)
+    single = [label for label in known if counts[label] == 1]
+    if single:
+        notes.append(
+            f"{_count(len(single), 'category has', 'categories have')} only one labelled text: "
+            f"{_some(single)}"
+        )
+    return notes
+
+
+def _notes_on_labels(corpus: Corpus) -> list[str]:
+    notes = []
+    counts = Counter(label for label in corpus.labels if label is not None)
+    for label in sorted(counts):
+        if label.strip().casefold() in _LOOKS_UNLABELLED:
+            notes.append(
+                f"{_count(counts[label], 'text has', 'texts have')} the label {label!r}, which "
+                "counts as a category: leave the label empty to mean unlabelled"
+            )
+    alike: dict[str, list[str]] = {}
+    for label in sorted(counts):
+        alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
+    same = [labels for labels in alike.values() if len(labels) > 1]
+    if same:
+        notes.append(
+            f"{' and '.join(map(repr, same[0]))} differ only in case or white space but count as "
+            "different categories"
+            + (f" (and {len(same) - 1} more such groups)" if len(same) > 1 else "")
+        )
+    return notes
+
+
+def _notes_on_texts(corpus: Corpus) -> list[str]:
+    notes = []
+    if all(_is_number(text) for text in corpus.texts):
+        notes.append("every text is a number: check that the text column is the right one")
+    first: dict[str, int] = {}  # text to the position of its first labelled occurrence
+    pair: tuple[int, int] | None = None
+    texts: set[str] = set()
+    for position, (text, label) in enumerate(zip(corpus.texts, corpus.labels, strict=True)):
+        if label is None:
+            continue
+        earlier = first.setdefault(text, position)
+        if corpus.labels[earlier] != label:
+            pair = pair or (earlier, position)
+            texts.add(text)
+    if pair is not None:
+        one, other = pair
+        notes.append(
+            f"{_count(len(texts), 'text occurs', 'texts occur')} with different labels and "
+            f"stay as given; the first is {_short(corpus.texts[one])}: {corpus.labels[one]!r} "
+            f"(id {corpus.ids[one]}) and {corpus.labels[other]!r} (id {corpus.ids[other]})"
+        )
+    return notes
+
+
+def _items(values: Iterable[Any], what: str) -> list[Any]:
+    """Return the values as a list, refusing what would iterate over something else."""
+    if isinstance(values, str | bytes):
+        raise InputError(f"{what} is a single string: give a list of strings")
+    if getattr(values, "ndim", 1) != 1:
+        raise InputError(f"{what} has {values.ndim} dimensions: give one column of it")  # type: ignore[attr-defined]
+    if isinstance(values, dict | set | frozenset) or not isinstance(values, Iterable):
+        raise InputError(f"{what} is a {type(values).__name__}: give a list, array or column")
+    return list(values)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    # pandas' NA and NaT, by name: this module does without pandas.
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _label(label: Any, position: int) -> str | None:
+    if isinstance(label, str):
+        name = clean_text(str(label))
+        return name if name.strip() else None
+    if _is_missing(label):
+        return None
+    if isinstance(label, bool | np.bool_):
+        return str(label)
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        label = int(label)  # pandas turns whole numbers with gaps into floats: 3.0 was 3
+    if isinstance(label, int | float | np.integer | np.floating):
+        return None if label == -1 else str(label)  # -1 is scikit-learn's mark of the unlabelled
+    raise InputError(
+        f"labels[{position}] is of type {type(label).__name__}: give each label as a str, or None"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
+def _some(names: Sequence[str], limit: int = 5) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def _short(text: str, limit: int = 60) -> str:
+    return repr(text if len(text) <= limit else text[: limit - 3] + "...")

@@ -1,0 +1,31 @@
+"""Where the work runs."""
+
+import torch
+
+from newfound.errors import InputError
+
+
+def find_device(name: str | None) -> torch.device:
+    """The named device, or the best there is."""
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"the device {name!r} is unknown; choose cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"the device {name!r} is not supported; choose cpu, cuda or cuda:N")
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if count == 0:
+            raise InputError("the device cuda was asked for, but torch sees none; choose cpu")
+        if device.index is not None and device.index >= count:
+            raise InputError(f"the device {name!r} does not exist: torch sees {count} of them")
+    return device
+
+
+def describe_device(device: torch.device) -> str:
+    """A name for result files: the GPU's own, or the number of CPU threads."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu, {torch.get_num_threads()} threads"

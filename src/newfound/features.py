@@ -1,0 +1,232 @@
+"""The feature map that methods train: backbone, pooling and a small head.
+
+Everything below `frozen_layers` never changes. Its output is rounded to half precision, in training
+and prediction alike, so that a cached value and a fresh one are the same number and a text that was
+in the training corpus gets the same answer later.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from newfound.backbone import Architecture, Backbone
+from newfound.batching import Ragged, plan_batches, tokenize
+from newfound.encoder import Encoder, read_tokenizer
+from newfound.files import write_atomically, write_json
+from newfound.stages import Advance
+
+TOKEN_BUDGET = {"cpu": 1024, "cuda": 65536}  # tokens a batch when encoding
+
+
+class TanhHead(nn.Module):
+    """The released DPN's head: dropout(tanh(Linear(pooled)))."""
+
+    def __init__(self, width: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        return self.dropout(torch.tanh(self.dense(pooled)))
+
+
+class ResidualHead(nn.Module):
+    """A small MLP added to the pooled vector; it starts as the identity."""
+
+    def __init__(self, width: int, inner: int = 512, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        self.dropout = nn.Dropout(dropout)
+        nn.init.zeros_(self.down.weight)
+        nn.init.zeros_(self.down.bias)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        return pooled + self.down(self.dropout(F.gelu(self.up(pooled))))
+
+
+HEADS: dict[str, Any] = {
+    "none": lambda width: nn.Identity(),
+    "tanh": TanhHead,
+    "residual": ResidualHead,
+}
+
+
+class EncoderFeatures(nn.Module):
+    """Texts to vectors [N, width] through an encoder and a head."""
+
+    kind = "encoder"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        head: str = "none",
+        normalise: bool = True,
+        frozen_layers: int = -1,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.backbone = encoder.backbone
+        self.head_name = head
+        self.head = HEADS[head](self.backbone.shape.width)
+        self.normalise = normalise
+        # -1: nothing is frozen; 0: the embeddings; n: also the first n layers.
+        self.frozen_layers = frozen_layers
+        self.freeze(frozen_layers)
+
+    @property
+    def width(self) -> int:
+        return self.backbone.shape.width
+
+    @property
+    def device(self) -> torch.device:
+        return self.backbone.words.weight.device
+
+    def freeze(self, frozen_layers: int) -> None:
+        """Let everything above the first `frozen_layers` layers learn, and nothing else."""
+        self.frozen_layers = min(frozen_layers, self.backbone.shape.layers)
+        self.requires_grad_(True)
+        for part in self.frozen_parts():
+            part.requires_grad_(False)
+
+    def frozen_parts(self) -> list[nn.Module]:
+        if self.frozen_layers < 0:
+            return []
+        backbone = self.backbone
+        parts: list[nn.Module] = [backbone.words, backbone.positions, backbone.norm]
+        if backbone.relative is not None:
+            parts.append(backbone.relative)
+        return parts + list(backbone.layers[: self.frozen_layers])
+
+    def train(self, mode: bool = True) -> "EncoderFeatures":
+        """Training mode for what learns; the frozen part always stays in evaluation mode."""
+        super().train(mode)
+        if self.frozen_layers >= 0:
+            self.backbone.dropout.eval()
+        for part in self.frozen_parts():
+            part.eval()
+        return self
+
+    # --- the way of a batch: ids -> lower -> (cache) -> pooled -> features ---------------------
+
+    def lower(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """What the frozen part makes of a batch, in half precision; ids if nothing is frozen.
+
+        Hidden states [B, L, width], or pooled vectors [B, width] when all layers are frozen.
+        """
+        if self.frozen_layers < 0:
+            return ids
+        with torch.no_grad():
+            hidden = self.backbone.embed(ids)
+            hidden = self.backbone.run(hidden, mask, 0, self.frozen_layers)
+            if self.frozen_layers == self.backbone.shape.layers:
+                hidden = pool(hidden, mask, self.encoder.pooling)
+            return hidden.half()
+
+    def upper(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states of the last layer [B, L, width] from what `lower` gave."""
+        if self.frozen_layers < 0:
+            hidden, start = self.backbone.embed(states), 0
+        else:
+            hidden, start = states.float(), self.frozen_layers
+        return self.backbone.run(hidden, mask, start, self.backbone.shape.layers)
+
+    def from_states(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """Features before normalisation [B, width] from what `lower` gave."""
+        if mask is None:  # pooled already
+            return self.head(states.float())
+        return self.head(pool(self.upper(states, mask), mask, self.encoder.pooling))
+
+    def finish(self, raw: Tensor) -> Tensor:
+        """The last step to a feature F(x): unit length if so configured."""
+        return F.normalize(raw.float(), dim=-1) if self.normalise else raw.float()
+
+    @torch.inference_mode()
+    def encode_tokens(self, tokens: Ragged, advance: Advance | None = None) -> Tensor:
+        """Features of tokenised texts [N, width], on the model's device, in full precision."""
+        self.eval()
+        tokens = tokens.to(self.device)
+        features = torch.empty(len(tokens), self.width, device=self.device)
+        for rows in plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type]):
+            index = torch.from_numpy(rows).to(self.device)
+            ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
+            states = self.lower(ids, mask)
+            pooled = self.frozen_layers == self.backbone.shape.layers
+            features[index] = self.finish(self.from_states(states, None if pooled else mask))
+            if advance:
+                advance(len(rows))
+        return features
+
+    def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
+        """Features of texts, float32 [N, width]; a repeated text is encoded once."""
+        distinct = list(dict.fromkeys(texts))
+        tokens = tokenize(self.encoder.tokenizer, distinct, self.encoder.max_tokens)
+        features = self.encode_tokens(tokens, advance).cpu().numpy()
+        if len(distinct) == len(texts):
+            return features
+        place = {text: i for i, text in enumerate(distinct)}
+        return features[[place[text] for text in texts]]
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Write weights, tokeniser and settings; complete, so that loading needs no Hub."""
+        weights = {key: value.cpu().contiguous() for key, value in self.state_dict().items()}
+        with write_atomically(folder / "encoder.safetensors") as temporary:
+            save_file(weights, temporary)
+        with write_atomically(folder / "tokenizer.json") as temporary:
+            self.encoder.tokenizer.save(str(temporary))
+        settings = {
+            "architecture": self.backbone.shape.to_dict(),
+            "encoder": self.encoder.name,
+            "fingerprint": self.encoder.fingerprint,
+            "pooling": self.encoder.pooling,
+            "max_tokens": self.encoder.max_tokens,
+            "head": self.head_name,
+            "normalise": self.normalise,
+            "frozen_layers": self.frozen_layers,
+        }
+        write_json(folder / "encoder.json", settings)
+
+    @classmethod
+    def load(cls, folder: Path) -> "EncoderFeatures":
+        """Read what `save` wrote."""
+        settings = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
+        backbone = Backbone(Architecture(**settings["architecture"]))
+        encoder = Encoder(
+            name=settings["encoder"],
+            backbone=backbone,
+            tokenizer=read_tokenizer(folder / "tokenizer.json"),
+            pooling=settings["pooling"],
+            max_tokens=settings["max_tokens"],
+            mask_id=None,
+            special_ids=(),
+            word_head=None,
+            fingerprint=settings["fingerprint"],
+        )
+        features = cls(
+            encoder,
+            head=settings["head"],
+            normalise=settings["normalise"],
+            frozen_layers=settings["frozen_layers"],
+        )
+        features.load_state_dict(load_file(folder / "encoder.safetensors"))
+        return features.eval()
+
+
+def pool(hidden: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """One vector a text: the first token's ([CLS]) or the mean over real tokens."""
+    if pooling == "cls":
+        return hidden[:, 0]
+    weights = mask.to(hidden.dtype)[:, :, None]
+    # where, not multiply: a padded place may hold anything
+    total = torch.where(mask[:, :, None], hidden, 0).sum(1)
+    return total / weights.sum(1)

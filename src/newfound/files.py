@@ -1,0 +1,130 @@
+"""Write files so that a reader sees the old content or the new, never a half."""
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from newfound.errors import InputError
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it onto `path` when the block succeeds."""
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
+        )
+    except OSError as error:
+        raise InputError(_cannot_write(path, error)) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())  # mkstemp makes a private file
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(_cannot_write(path, error)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_folder(folder: Path, marker: str) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` when the block succeeds.
+
+    `marker` is the file that makes such a folder complete: where the folder cannot be replaced as
+    a whole it goes first and comes last. When the block fails nothing is left behind.
+    """
+    place = folder.resolve()
+    made = [parent for parent in place.parents if not parent.exists()]
+    # Neither a mount point nor the folder we stand in can be swapped for another: only its content.
+    inside = place.is_dir() and (os.path.ismount(place) or place == Path.cwd())
+    temporary: Path | None = None
+    done = False
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{place.name}.", dir=place if inside else place.parent)
+        )
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())  # mkdtemp makes a private folder
+        if inside:
+            _replace_content(place, temporary, marker)
+        else:
+            _replace_folder(place, temporary)
+        done = True
+    except OSError as error:
+        raise InputError(_cannot_write(folder, error)) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        for parent in [] if done else made:
+            with suppress(OSError):  # somebody else may have put something there
+                parent.rmdir()
+
+
+def _replace_folder(place: Path, new: Path) -> None:
+    if not place.exists() or not any(place.iterdir()):
+        new.rename(place)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    place.rename(old / place.name)
+    try:
+        new.rename(place)
+    except OSError:
+        (old / place.name).rename(place)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _replace_content(place: Path, new: Path, marker: str) -> None:
+    (place / marker).unlink(missing_ok=True)
+    for entry in list(place.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            if entry != new:
+                shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    for entry in sorted(new.iterdir(), key=lambda entry: entry.name == marker):
+        entry.rename(place / entry.name)
+
+
+def _umask() -> int:
+    """The permissions that new files lack; it can only be read by setting it."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    return f"cannot write {path}: {error.strerror or error}; free space or choose another place"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all."""
+    with write_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, whole or not at all; what is not a number becomes null."""
+    text = json.dumps(without_nan(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def without_nan(value: Any) -> Any:
+    """The same value with every NaN or infinity replaced by None, which JSON can hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return value

@@ -1,0 +1,233 @@
+"""Words and word pairs that set a category apart: class-based TF-IDF without a stop word list."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from newfound.words import BREAK, overlap, same_stem, unspaced, words
+
+MOST_WORDS = 4_000_000  # words counted in all; of a larger corpus every category gives a sample
+MOST_TERMS = 100_000  # words kept, and as many pairs, the most common first
+PRIOR = 2.0  # texts' worth of doubt: pulls a small category's rates to those of the corpus
+NUMBER = 0.25  # weight of a bare number
+LETTERS = 4  # a word of fewer letters weighs less
+BOND = 0.25  # two words that hang together less than this are no pair
+FAINT = 0.01  # a keyword below this share of the best one's score is left out
+EXTENDS = 0.6  # a pair that covers this share of a word's texts is shown in the word's place
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How many texts of each category hold each word and each pair of neighbouring words."""
+
+    names: list[str]  # [V] as shown
+    parts: Integers  # [V, 2] a pair's two words as indices into the terms, -1 for a word
+    counts: sp.csr_array  # [K, V] texts of the category that hold the term
+    sizes: Integers  # [K] texts counted
+
+
+def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
+    """Count words and pairs by category, each once a text."""
+    numbers: dict[str, int] = {BREAK: -1}
+    stream: list[int] = []  # word numbers of all texts, -1 at breaks and between texts
+    lengths: list[int] = []
+    owners: list[int] = []  # category of each counted text
+    room = [MOST_WORDS // max(1, categories)] * categories
+    # A fixed shuffle, so that the sample of a large category does not hang on the table's order.
+    for text in np.random.default_rng(0).permutation(len(texts)).tolist():
+        category = int(assigned[text])
+        if room[category] <= 0:
+            continue
+        found = words(texts[text])
+        for word in found:
+            if word not in numbers:
+                numbers[word] = len(numbers) - 1
+        stream.extend([numbers[word] for word in found])
+        stream.append(-1)
+        lengths.append(len(found) + 1)
+        owners.append(category)
+        room[category] -= len(found)
+    number = np.array(stream, dtype=np.int64)
+    text_of = np.repeat(np.arange(len(lengths)), lengths)
+    owner = np.array(owners, dtype=np.int64)
+
+    every = list(numbers)[1:]
+    is_word = number >= 0
+    by_word = _count(number[is_word], text_of[is_word], owner, (categories, len(every)))
+    kept = _most_common(by_word, least=1)
+    names = [every[word] for word in kept.tolist()]
+    place = np.full(len(numbers), -1)  # the last entry answers for the number -1
+    place[kept] = np.arange(len(kept))
+    left, right = place[number[:-1]], place[number[1:]]
+    is_pair = (left >= 0) & (right >= 0) & (left != right)
+    code, pair = np.unique(left[is_pair] * len(numbers) + right[is_pair], return_inverse=True)
+    by_pair = _count(pair, text_of[:-1][is_pair], owner, (categories, len(code)))
+    common = _most_common(by_pair, least=2)
+    parts = np.stack(np.divmod(code[common], len(numbers)), axis=1)  # [P, 2]
+    names += [f"{names[a]} {names[b]}".replace("' ", "'") for a, b in parts.tolist()]
+    return Terms(
+        names=names,
+        parts=np.concatenate([np.full((len(kept), 2), -1), parts]),
+        counts=sp.csr_array(sp.hstack([by_word[:, kept], by_pair[:, common]], format="csr")),
+        sizes=np.bincount(owner, minlength=categories),
+    )
+
+
+def _count(term: Integers, text: Integers, owner: Integers, shape: tuple[int, int]) -> sp.csr_array:
+    """Texts of each category that hold each term, from the occurrences of terms in texts."""
+    width = max(1, shape[1])
+    text, term = np.divmod(np.unique(text * width + term), width)
+    return sp.coo_array((np.ones(len(text)), (owner[text], term)), shape=shape).tocsr()
+
+
+def _most_common(counts: sp.csr_array, least: int) -> Integers:
+    """Indices of the terms in at least `least` texts, no more than MOST_TERMS, in rising order."""
+    total = _total(counts)
+    order = np.argsort(-total, kind="stable")[:MOST_TERMS]
+    return np.sort(order[total[order] >= least])
+
+
+def _total(matrix: sp.csr_array) -> Floats:
+    """[V] sums over the categories."""
+    return np.asarray(matrix.sum(axis=0), dtype=np.float64).ravel()
+
+
+def score_terms(terms: Terms, neighbours: Integers) -> sp.csr_array:
+    """Class-based TF-IDF of each term in each category, [K, V], stored where the counts are.
+
+    With n(t, c) the texts of category c that hold term t and n(c) its texts, the score is
+    rate x contrast x unevenness x weight:
+
+        rate(t, c)       (n(t, c) + PRIOR p(t)) / (n(c) + PRIOR), p(t) the share of all texts
+        contrast(t, c)   log(rate(t, c) / background), at least 0; the background is half the mean
+                         rate in the other categories, half the mean rate in the nearest ones
+        unevenness(t)    1 - entropy of n(t, c) / n(c) over the categories / its largest value:
+                         0 for words that are everywhere alike, the stop words of any language
+        weight(t)        less for very short words and bare numbers, and for pairs whose words
+                         do not belong together
+
+    With one category there is nothing to set apart: contrast is 1 and unevenness 1 - p(t).
+    neighbours: [K, m] ids of the nearest categories; m may be 0.
+    """
+    counts = terms.counts
+    columns = counts.indices
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    sizes = terms.sizes.astype(np.float64)
+    share = _total(counts) / max(1.0, sizes.sum())  # [V]
+    rate = (counts.data + PRIOR * share[columns]) / (sizes[rows] + PRIOR)  # [nonzeros]
+    weight = np.array([_weight(name) for name in terms.names])  # [V]
+    filled = int((sizes > 0).sum())
+    uneven = _unevenness(terms, filled) if filled > 1 else 1 - share
+    pair = terms.parts[:, 0] >= 0
+    weight[pair] *= _bond(terms.parts[pair], uneven * weight, _total(counts), pair)
+    contrast = np.ones(len(rate))
+    if filled > 1:
+        background = _background(counts, rate, rows, sizes, share, neighbours)
+        contrast = np.maximum(0.0, np.log(rate / background))
+    value = rate * contrast * (uneven * weight)[columns]
+    return sp.csr_array((value, columns, counts.indptr), shape=counts.shape)
+
+
+def _weight(name: str) -> float:
+    """Less for very short words, which in every language mean little, and for bare numbers."""
+    if unspaced(name):
+        return 1.0
+    return min(
+        min(1.0, len(word) / LETTERS) * (NUMBER if word.isdigit() else 1.0) for word in name.split()
+    )
+
+
+def _unevenness(terms: Terms, filled: int) -> Floats:
+    """[V] 0 for a term that is as common in every category, 1 for one that keeps to one."""
+    rate = terms.counts.multiply(1 / np.maximum(1, terms.sizes)[:, None]).tocsr()
+    part = rate.data / _total(rate)[rate.indices]
+    entropy = np.bincount(rate.indices, weights=-part * np.log(part), minlength=len(terms.names))
+    # A term in three texts can reach three categories at most: that is its evenest spread.
+    reach = np.minimum(filled, _total(terms.counts))
+    return np.clip(1 - entropy / np.log(np.maximum(2, reach)), 0.0, 1.0)
+
+
+def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool_]) -> Floats:
+    """[P] how well a pair holds: both words mean something and they keep each other's company."""
+    left, right = parts[:, 0], parts[:, 1]
+    meaning = np.sqrt(content[left] * content[right])
+    company = total[pair] / np.sqrt(total[left] * total[right])
+    bond = np.sqrt(meaning * company)
+    return np.where(bond >= BOND, bond, 0.0)
+
+
+def _background(
+    counts: sp.csr_array,
+    rate: Floats,
+    rows: Integers,
+    sizes: Floats,
+    share: Floats,
+    neighbours: Integers,
+) -> Floats:
+    """[nonzeros] mean rate elsewhere: half all other categories, half the nearest ones."""
+    # A rate is a sparse part, from the counts, and a part of the prior that has one factor for the
+    # category and one for the term; so no dense [K, V] is needed.
+    columns = counts.indices
+    factor = np.where(sizes > 0, 1 / (sizes + PRIOR), 0.0)  # [K], an empty category has no rates
+    scaled = counts.multiply(factor[:, None]).tocsr()
+    everywhere = _total(scaled) + PRIOR * share * factor.sum()
+    others = (everywhere[columns] - rate) / ((sizes > 0).sum() - 1)
+
+    row = np.repeat(np.arange(len(sizes)), neighbours.shape[1])
+    use = sizes[neighbours.ravel()] > 0
+    row, column = row[use], neighbours.ravel()[use]
+    found = np.bincount(row, minlength=len(sizes))
+    mean = sp.csr_array((1 / found[row], (row, column)), shape=(len(sizes), len(sizes)))
+    product = sp.csr_array(mean @ scaled)  # [K, V]
+    product.sum_duplicates()  # sorted, or looking entries up is a search through whole rows
+    near = product[rows, columns] + PRIOR * share[columns] * (mean @ factor)[rows]
+    return np.where(found[rows] > 0, (others + near) / 2, others)
+
+
+def choose_keywords(terms: Terms, scores: sp.csr_array, count: int) -> list[list[str]]:
+    """The best terms of each category, [K][at most count], none saying what another says."""
+    return [_choose(terms, scores, category, count) for category in range(scores.shape[0])]
+
+
+def _choose(terms: Terms, scores: sp.csr_array, category: int, count: int) -> list[str]:
+    row = slice(scores.indptr[category], scores.indptr[category + 1])
+    value, texts = scores.data[row], terms.counts.data[row]
+    # One text proves nothing in a category of many, and a few nothing in one of thousands.
+    least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
+    faint = FAINT * value.max(initial=0.0)
+    enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
+    # Names settle ties, so that the order of the rows does not matter.
+    ranked = sorted(
+        (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(texts[i]))
+        for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
+    )
+    chosen: list[str] = []
+    for _, name, held in ranked:
+        if len(chosen) == count:
+            break
+        longer = [n for _, n, h in ranked if h >= EXTENDS * held and _holds(n, name)]
+        best = longer[0] if longer else name
+        if not any(_repeats(best, other) for other in chosen):
+            chosen.append(best)
+    return chosen
+
+
+def _holds(longer: str, shorter: str) -> bool:
+    """Whether a term is part of a fuller one: a word of a pair, or characters of a longer run."""
+    if longer == shorter or any(word.isdigit() for word in longer.split()):
+        return False
+    return shorter in longer if unspaced(shorter) else shorter in longer.split()
+
+
+def _repeats(first: str, second: str) -> bool:
+    """Whether a list that shows one term gains little from the other."""
+    if unspaced(first) and unspaced(second):
+        return first in second or second in first or overlap(first, second) >= 2
+    one, two = sorted((first.split(), second.split()), key=len)
+    if len(one) == 2 and (one[-1] == two[0] or two[-1] == one[0]):
+        return True  # two windows on one phrase
+    return all(any(same_stem(a, b) for b in two) for a in one)

@@ -1,0 +1,302 @@
+"""Decoupled Prototypical Network (An et al., AAAI 2023): the whole method, step by step.
+
+Pretrain on labels and masked words (Eq. 1); cluster the unlabelled texts; match the labelled
+categories' means to the clusters (Eqs. 2-3), which splits the texts into those of known and those
+of novel categories; train the two with different goals (Eqs. 4-10) while the labelled prototypes
+follow slowly (Eq. 11).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from newfound.batching import paired_batches, to_device, tokenize
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.estimate import estimate_categories
+from newfound.features import EncoderFeatures
+from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.kmeans import kmeans
+from newfound.losses import (
+    dpn_loss,
+    hard_prototypical_loss,
+    known_loss,
+    masked_mean,
+    novel_loss,
+    soft_prototypical_loss,
+    transfer_loss,
+)
+from newfound.methods.settling import settle
+from newfound.optimise import Optimiser
+from newfound.pretraining import (
+    Pretrained,
+    PretrainingConfig,
+    frozen_count,
+    pretrain,
+    widths_for,
+)
+from newfound.prototypes import class_means, match_prototypes, moving_average
+from newfound.stages import Stages
+from newfound.task import Fitted, Task
+
+
+@dataclass(frozen=True)
+class DPNConfig:
+    """Settings of DPN; the defaults are the paper's for BANKING but where it is said."""
+
+    head: Literal["none", "tanh", "residual"] = setting(
+        "none", "what stands on the pooled vector: nothing, the released code's tanh layer, an MLP"
+    )
+    normalise: bool = setting(True, "give every feature unit length")
+    pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
+    pretrain_epochs: int = setting(100, "most epochs of pretraining")
+    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
+    pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
+    pretrain_batch: int = setting(128, "texts a step in pretraining")
+    masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
+    trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
+    epochs: int = setting(60, "epochs of training")
+    learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
+    batch: int = setting(256, "unlabelled texts a step in training")
+    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy")
+    temperature: float = setting(0.07, "tau: sharpness of the soft assignment (Eqs. 6, 8)")
+    transfer_weight: float = setting(
+        1.0,
+        "gamma: weight of the transfer from labels (Eq. 9); the paper's 10 to 90 go with features "
+        "of no fixed length, whose distances are that much larger",
+    )
+    momentum: float = setting(0.9, "alpha: how slowly labelled prototypes move (Eq. 11)")
+    starts: int = setting(10, "k-means starts")
+    coupled: bool = setting(
+        False,
+        "the released code's reading: every text against all prototypes, transfer averaged "
+        "over the whole batch, labelled texts clustered with the others",
+    )
+    cross_entropy: bool = setting(True, "ablation: cross-entropy on labelled texts in Eq. 9")
+    moving_average: bool = setting(True, "ablation: let labelled prototypes move (Eq. 11)")
+    decoupling: bool = setting(True, "ablation: False trains one coupled set without transfer")
+    soft_assignment: bool = setting(True, "ablation: False uses the hard loss of Eq. 4")
+    semantic_weights: bool = setting(True, "ablation: False weighs all prototypes alike")
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 40,
+        "pretrain_learning_rate": 1e-3,
+        "patience": 10,
+        "trainable_layers": 0,
+        "epochs": 10,
+        "learning_rate": 3e-4,
+        "starts": 3,
+    },
+    "balanced": {
+        "pretrain_layers": 1,
+        "pretrain_epochs": 20,
+        "patience": 5,
+        "masked_words": False,
+        "trainable_layers": 1,
+        "epochs": 2,
+        "starts": 5,
+    },
+    "best": {},
+}
+
+# The paper's length of training by data set; the benchmark names it, nothing else picks it.
+PAPER: dict[str, dict[str, Any]] = {
+    "banking": {"epochs": 60},
+    "clinc": {"epochs": 80},
+    "stackoverflow": {"epochs": 10},
+}
+
+
+def fit(
+    task: Task, encoder: Encoder, config: DPNConfig, *, seed: int, stages: Stages, cache: Any = None
+) -> Fitted:
+    """Find categories with DPN."""
+    depth = encoder.backbone.shape.layers
+    device = encoder.backbone.words.weight.device
+    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
+    model.freeze(frozen_count(config.pretrain_layers, depth))
+    with stages.stage("tokenising"):
+        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+    with stages.stage("encoding", len(tokens)) as advance:
+        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    pretrained = pretrain(
+        model,
+        task,
+        tokens,
+        pretraining_config(config),
+        seed=seed,
+        stages=stages,
+        inputs=inputs,
+        folder=cache,
+    )
+    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
+        model.freeze(frozen_count(config.trainable_layers, depth))
+        with stages.stage("encoding", len(tokens)) as advance:
+            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    features = features_of(model, inputs)
+    targets = torch.from_numpy(task.targets).to(features.device)
+    k, estimate = task.n_categories, None
+    if k is None:
+        with stages.stage("counting categories"):
+            estimate = estimate_categories(features, targets, seed=seed)
+            k = estimate.n_categories
+    clusters = train(model, task, inputs, features, k, config, pretrained, seed, stages)
+    with stages.stage("settling"):
+        return settle(
+            model,
+            task,
+            features_of(model, inputs),
+            clusters,
+            k,
+            seed=seed,
+            estimate=estimate,
+            history=pretrained.history,
+        )
+
+
+def pretraining_config(config: DPNConfig) -> PretrainingConfig:
+    """The part of DPN's settings that pretraining reads."""
+    return PretrainingConfig(
+        layers=config.pretrain_layers,
+        epochs=config.pretrain_epochs,
+        patience=config.patience,
+        learning_rate=config.pretrain_learning_rate,
+        batch=config.pretrain_batch,
+        masked_words=config.masked_words,
+    )
+
+
+def cluster_and_match(
+    features: Tensor, task: Task, k: int, config: DPNConfig, seed: int
+) -> tuple[np.ndarray, Tensor, Tensor]:
+    """Steps 2 and 3: (cluster of each text [N], unlabelled prototypes [K, d], labelled [M, d]).
+
+    Clusters and prototypes are renumbered so that 0..M-1 stand for the known categories, in their
+    order. A labelled text belongs to its own category.
+    """
+    targets = torch.from_numpy(task.targets).to(features.device)
+    labelled = class_means(features, targets, len(task.known))
+    rows = np.arange(len(features)) if config.coupled else task.unlabelled
+    if len(rows) < k:  # nearly everything is labelled
+        rows = np.arange(len(features))
+    found = kmeans(
+        features[torch.from_numpy(rows).to(features.device)], k, starts=config.starts, seed=seed
+    )
+    matching = match_prototypes(labelled, found.centres)
+    new_number = np.empty(k, np.int64)
+    new_number[matching.order] = np.arange(k)
+    clusters = task.targets.copy()
+    clusters[rows] = new_number[found.labels.cpu().numpy()]
+    return clusters, found.centres[torch.from_numpy(matching.order).to(features.device)], labelled
+
+
+def train(
+    model: EncoderFeatures,
+    task: Task,
+    inputs: Inputs,
+    features: Tensor,
+    k: int,
+    config: DPNConfig,
+    pretrained: Pretrained,
+    seed: int,
+    stages: Stages,
+) -> np.ndarray:
+    """Steps 2-5: train `model` with the decoupled losses; returns the cluster of each text.
+
+    The classifier of pretraining goes on learning: a fresh one would need most of the training
+    just to agree with the features.
+    """
+    device, known, classifier = model.device, len(task.known), pretrained.classifier
+    with stages.stage("clustering"):
+        clusters, unlabelled, labelled = cluster_and_match(features, task, k, config, seed)
+    rows = np.arange(len(task.texts)) if config.coupled else task.unlabelled
+    if config.epochs == 0 or len(rows) == 0 or not any(w.requires_grad for w in model.parameters()):
+        return clusters
+    targets = torch.from_numpy(task.targets).to(device)
+    cluster_of = torch.from_numpy(clusters).to(device)
+    learnable = np.flatnonzero(task.learnable) if config.cross_entropy else rows[:0]
+    size, labelled_size = min(config.batch, len(rows)), min(config.labelled_batch, len(learnable))
+
+    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
+        raw = model.from_states(*inputs.batch(rows, width))
+        apart = separation_loss(
+            model.finish(raw[:size]), cluster_of[rows[:size]], unlabelled, labelled, config
+        )
+        if len(rows) == size:
+            return {"prototypes": apart}
+        scores = classifier(raw[size:]).float()
+        return {
+            "prototypes": apart,
+            "cross_entropy": F.cross_entropy(scores, targets[rows[size:]]),
+        }
+
+    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    optimiser = Optimiser(
+        [model, classifier] if len(learnable) else [model],
+        config.learning_rate,
+        schedule_steps=-(-len(rows) // size) * config.epochs,
+        graphs=inputs.resident,
+    )
+    with stages.stage("training", config.epochs) as advance:
+        for epoch in range(1, config.epochs + 1):
+            model.train()
+            batches = paired_batches(
+                inputs.lengths, rows, size, learnable, labelled_size, rng, widths
+            )
+            for chosen, width in to_device(batches, device):
+                optimiser.accumulate(losses, chosen, width)
+                optimiser.step()
+            if config.moving_average and known:
+                now = features_of(model, inputs, task.labelled)
+                means = class_means(now, targets[targets >= 0], known)
+                labelled.copy_(moving_average(labelled, means, config.momentum))
+            means_by_loss = optimiser.epoch_means()
+            line = {"stage": "training", "epoch": epoch, "loss": sum(means_by_loss.values())}
+            pretrained.history.append(line | means_by_loss)
+            advance(1)
+    return clusters
+
+
+def separation_loss(
+    features: Tensor, clusters: Tensor, unlabelled: Tensor, labelled: Tensor, config: DPNConfig
+) -> Tensor:
+    """Eqs. 7-10 for a batch of unlabelled texts (cross-entropy comes from its own batches).
+
+    unlabelled [K, d] holds the prototypes of known categories first; labelled [M, d].
+    """
+    known = len(labelled)
+    is_known = clusters < known
+    if not config.soft_assignment:
+        own = hard_prototypical_loss(features, unlabelled, clusters)
+    elif not config.semantic_weights or config.coupled or not config.decoupling:
+        own = soft_prototypical_loss(
+            features, unlabelled, config.temperature, uniform=not config.semantic_weights
+        ).mean()
+    else:
+        no_cross_entropy = features.new_zeros(())
+        return dpn_loss(
+            novel_loss(features, unlabelled[known:], ~is_known, config.temperature),
+            known_loss(
+                features,
+                unlabelled[:known],
+                labelled,
+                is_known,
+                no_cross_entropy,
+                config.temperature,
+                config.transfer_weight,
+            ),
+        )
+    if known == 0 or not config.decoupling:
+        return own
+    transfer = transfer_loss(features, labelled, config.temperature)
+    if config.coupled:
+        return own + config.transfer_weight * (transfer * is_known).mean()
+    return own + config.transfer_weight * masked_mean(transfer, is_known)

@@ -1,0 +1,80 @@
+"""How well a clustering recovers the truth: accuracy by one matching, NMI, ARI."""
+
+import math
+from collections.abc import Collection, Hashable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores in percent; a part that has no texts is nan."""
+
+    all: float
+    known: float  # over texts whose true category is known
+    novel: float  # over the others
+    nmi: float
+    ari: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Give the scores as plain numbers by name."""
+        return asdict(self)
+
+
+def match_clusters(predicted: ArrayLike, truth: ArrayLike) -> dict[Hashable, Hashable]:
+    """Pair clusters with categories one to one so that most texts agree, over all texts at once.
+
+    With more clusters than categories some clusters stay without a pair and are left out (and the
+    other way round).
+    """
+    clusters, categories, table = _contingency(predicted, truth)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return {clusters[row]: categories[column] for row, column in zip(rows, columns, strict=True)}
+
+
+def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]) -> Scores:
+    """Score `predicted` clusters against `truth`, of whose values `known` were labelled somewhere.
+
+    There is one matching for all texts. Accuracy on known and on novel categories is read from it:
+    a matching for each part would let a cluster count as two categories.
+    """
+    _, categories, table = _contingency(predicted, truth)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    right = np.zeros(len(categories), np.int64)  # texts of each category that agree
+    right[columns] = table[rows, columns]
+    texts = table.sum(0)
+    is_known = np.array([category in known for category in categories], bool)
+    return Scores(
+        all=_percent(right.sum(), texts.sum()),
+        known=_percent(right[is_known].sum(), texts[is_known].sum()),
+        novel=_percent(right[~is_known].sum(), texts[~is_known].sum()),
+        nmi=100 * float(normalized_mutual_info_score(truth, predicted)),
+        ari=100 * float(adjusted_rand_score(truth, predicted)),
+    )
+
+
+def _contingency(
+    predicted: ArrayLike, truth: ArrayLike
+) -> tuple[list[Hashable], list[Hashable], NDArray[np.int64]]:
+    """Count texts by cluster (rows) and category (columns)."""
+    clusters, row = _numbered(predicted)
+    categories, column = _numbered(truth)
+    if len(row) != len(column) or not len(row):
+        raise ValueError(f"{len(row)} predictions cannot be scored against {len(column)} truths")
+    table = np.zeros((len(clusters), len(categories)), np.int64)
+    np.add.at(table, (row, column), 1)
+    return clusters, categories, table
+
+
+def _numbered(values: ArrayLike) -> tuple[list[Hashable], NDArray[np.int64]]:
+    """Give the distinct values and each value's index among them."""
+    distinct, index = np.unique(np.asarray(values), return_inverse=True)
+    return distinct.tolist(), index.reshape(-1)
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * float(part) / float(whole) if whole else math.nan

@@ -1,0 +1,251 @@
+"""Figures for notebooks and papers: the map, the matching, and the curve behind the number.
+
+They are drawn with matplotlib (extra `plot`) but without pyplot, which keeps a global list of
+figures and never forgets one.
+"""
+
+import io
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from newfound.errors import InputError
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.legend_handler import HandlerTuple
+    from matplotlib.patheffects import withStroke
+except ImportError as error:
+    raise InputError(
+        "plots need matplotlib, which is not installed; install it with "
+        "pip install 'newfound[plot]'"
+    ) from error
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart: cool for known, warm for
+# novel. There are more categories than colours, so neighbours get different ones.
+COLOURS = {"known": ("#0072B2", "#56B4E9", "#009E73"), "novel": ("#D55E00", "#E69F00", "#CC79A7")}
+MARKERS = {"known": "o", "novel": "^"}  # for those who see, or print, no colour
+BLACK, GREY = "#222222", "#666666"
+LINE = 18  # characters of a map label's line
+NAME = 34  # characters of a name beside the heat map
+TICKS = 80  # names that fit along a side of the heat map
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows by itself, also where pyplot was never imported."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+def plot_map(
+    positions: np.ndarray, assigned: np.ndarray, names: Sequence[str], kinds: Sequence[str]
+) -> Figure:
+    """Draw every text at its position [N, 2], coloured by category, with the names that fit.
+
+    assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one a category.
+    """
+    figure = NotebookFigure(figsize=(10, 10.8), dpi=110)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.02, 0.03, 0.96, 9.6 / 10.8))  # square
+    axes.set_axis_off()
+    axes.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), aspect="equal")
+    sizes = np.bincount(assigned, minlength=len(names))
+    centres = np.array(
+        [
+            np.median(positions[assigned == i], axis=0) if sizes[i] else (np.nan, np.nan)
+            for i in range(len(names))
+        ]
+    )
+    shade = _shades(centres, kinds)
+    area = float(np.clip(60_000 / max(len(positions), 1), 4, 36))  # square points of a marker
+    handles: list[Any] = []
+    words: list[str] = []
+    for kind, colours in COLOURS.items():
+        of_kind = np.array([k == kind for k in kinds], bool)
+        for number, colour in enumerate(colours):
+            inside = (of_kind & (shade == number))[assigned]
+            axes.scatter(
+                positions[inside, 0],
+                positions[inside, 1],
+                s=area * (1.4 if kind == "novel" else 1),  # a triangle looks smaller
+                c=colour,
+                marker=MARKERS[kind],
+                alpha=0.6,
+                linewidths=0,
+                rasterized=True,
+            )
+        if of_kind.any():
+            keys = [axes.scatter([], [], s=40, c=c, marker=MARKERS[kind]) for c in colours]
+            handles.append(tuple(keys))
+            words.append(f"{kind}: {of_kind.sum()} categories, {sizes[of_kind].sum():,} texts")
+    unnamed = _write_names(axes, canvas, centres, sizes, names, kinds)
+    figure.text(
+        0.03, 0.975, f"Map of {len(positions):,} texts", size=14, weight="bold", va="center"
+    )
+    figure.legend(
+        handles,
+        words,
+        loc="center left",
+        bbox_to_anchor=(0.02, 0.94),
+        ncols=2,
+        frameon=False,
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0.4)},
+        fontsize=10,
+    )
+    caption = "Categories that are alike stand near each other; the axes have no unit."
+    if unnamed:
+        caption += f" There is no room for {unnamed} of the {len(names)} names."
+    figure.text(0.03, 0.015, caption, size=9, color=GREY, va="center")
+    return figure
+
+
+def plot_matching(
+    distances: np.ndarray, labelled: Sequence[str], prototypes: Sequence[str]
+) -> Figure:
+    """Draw the distances [M, K] of labelled prototypes to those of all categories as a heat map.
+
+    prototypes: names of the K categories, the M matched ones first and in the order of `labelled`.
+    """
+    rows, columns = np.shape(distances)
+    cell = float(np.clip(4 / rows, 0.15, 0.5))  # inches
+    size = (min(4.2 + cell * columns, 16), min(3.4 + cell * rows, 14))
+    figure = NotebookFigure(figsize=size, dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(distances, cmap="Blues_r", aspect="auto", interpolation="nearest")
+    bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=40)
+    bar.set_label("distance (dark is near)")
+    bar.outline.set_visible(False)
+    for axis, all_names in ((axes.xaxis, prototypes), (axes.yaxis, labelled)):
+        step = -(-len(all_names) // TICKS)
+        places = range(0, len(all_names), step)
+        axis.set_ticks(
+            places,
+            [_shown(all_names[i], NAME) for i in places],
+            size=7 if len(all_names) > 25 else 9,
+            rotation=90 if axis is axes.xaxis else 0,
+        )
+        axis.set_tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if columns > rows:
+        axes.axvline(rows - 0.5, color="#D55E00", linewidth=1.5)
+        axes.annotate(
+            "novel →",
+            (rows / columns, 1),
+            xycoords="axes fraction",
+            xytext=(3, 3),
+            textcoords="offset points",
+            color="#D55E00",
+            size=9,
+        )
+    axes.set_title("Labelled against discovered prototypes", weight="bold", loc="left", pad=16)
+    axes.set_ylabel("labelled prototypes")
+    axes.set_xlabel("prototypes of all texts, matched ones first")
+    return figure
+
+
+def plot_estimate(
+    candidates: Sequence[int],
+    scores: Sequence[float],
+    estimate: int,
+    low: int,
+    high: int,
+    how: str = "",
+) -> Figure:
+    """Draw the score of each candidate number of categories, the estimate and its range."""
+    figure = NotebookFigure(figsize=(8, 4.6), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    axes.axvspan(low, high, color="#56B4E9", alpha=0.25, linewidth=0, label=f"{low} to {high}")
+    axes.plot(candidates, scores, color="#0072B2", marker="o", markersize=4, label="score")
+    axes.axvline(estimate, color="#D55E00", linestyle="--", label=f"estimate: {estimate}")
+    axes.set_title(f"About {estimate} categories", weight="bold", loc="left")
+    axes.set_xlabel("number of categories")
+    if how:
+        sentence = textwrap.fill(_shown(how[:1].upper() + how[1:], 400), 115)
+        figure.supxlabel(sentence, x=0.02, ha="left", size=9, color=GREY)
+    axes.set_ylabel("score (higher is likelier)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _shades(centres: np.ndarray, kinds: Sequence[str]) -> np.ndarray:
+    """Number of each category's colour: the one whose nearest other use is farthest away."""
+    shade = np.full(len(kinds), -1)
+    for i, kind in enumerate(kinds):
+        room = []
+        for number in range(len(COLOURS[kind])):
+            same = [j for j in range(i) if kinds[j] == kind and shade[j] == number]
+            gaps = np.linalg.norm(centres[same] - centres[i], axis=1)
+            room.append(float(np.nanmin(gaps)) if np.isfinite(gaps).any() else np.inf)
+        shade[i] = int(np.argmax(room))
+    return shade
+
+
+def _write_names(
+    axes: Axes,
+    canvas: FigureCanvasAgg,
+    centres: np.ndarray,
+    sizes: np.ndarray,
+    names: Sequence[str],
+    kinds: Sequence[str],
+) -> int:
+    """Write names at their centres, large categories first; return how many did not fit."""
+    renderer = canvas.get_renderer()
+    taken: list[tuple[float, float, float, float]] = []
+    left_out = 0
+    for i in np.argsort(-sizes, kind="stable"):
+        if not sizes[i]:
+            continue
+        label = axes.text(
+            float(centres[i, 0]),
+            float(centres[i, 1]),
+            "\n".join(_lines(names[i])),
+            size=7.5 if len(names) > 40 else 9.5,
+            weight="bold" if kinds[i] == "novel" else "normal",
+            color=BLACK,
+            ha="center",
+            va="center",
+            linespacing=0.95,
+            path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
+        )
+        x0, y0, x1, y1 = label.get_window_extent(renderer).padded(1).extents
+        for shift in (0, y0 - y1, y1 - y0):  # on the category, below it, above it
+            if not any(
+                x0 < b[2] and b[0] < x1 and y0 + shift < b[3] and b[1] < y1 + shift for b in taken
+            ):
+                taken.append((x0, y0 + shift, x1, y1 + shift))
+                # Pixels to data: the axes never change, so a plain factor will do.
+                label.set_y(centres[i, 1] + shift / axes.transData.get_matrix()[1, 1])
+                break
+        else:
+            label.remove()
+            left_out += 1
+    return left_out
+
+
+def _lines(name: str) -> list[str]:
+    """A name in at most two lines, broken after spaces, underscores and hyphens."""
+    lines = [""]
+    for part in re.findall(r"[^\s_-]*[\s_-]*", _shown(name, 2 * LINE)):
+        if lines[-1] and len((lines[-1] + part).rstrip()) > LINE:
+            lines.append("")
+        lines[-1] += part
+    first, rest = lines[0].strip(), "".join(lines[1:]).strip()
+    return [first, rest] if rest else [first]
+
+
+def _shown(name: str, length: int) -> str:
+    """A user's text on one line, cut, and never taken for mathematics."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    line = line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    return line.replace("$", r"\$")

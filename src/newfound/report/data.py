@@ -1,0 +1,155 @@
+"""Prepare what the page shows, as small as it can be."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from newfound.report.finding import Finding
+from newfound.report.findings import UNSURE, findings
+from newfound.report.overview import overview
+from newfound.report.recorded import estimate_curve, matching_table, settings, training_curves
+from newfound.report.run import Run
+from newfound.report.sample import map_sample
+from newfound.report.shown import NAME, SENTENCE, embedded_size, shown
+
+# Characters shown of a text, and of an example; the first that fits the bytes is taken.
+TEXT_LIMITS = (300, 220, 160, 120, 80, 40, 20)
+EXAMPLE_LIMITS = (600, 300, 150, 80)
+BYTES = 7_500_000  # of data; the page itself adds a little
+BYTES_A_TEXT = 350  # so that more than 20,000 texts have more room,
+BYTES_MOST = 14_000_000  # up to this
+EXAMPLE_BYTES = 2_500_000
+GRID = 65_535  # map coordinates are whole numbers up to this
+
+
+def prepare(run: Run) -> dict[str, Any]:
+    """Return the data of the page; every string in it is ready to be shown."""
+    found = findings(run)
+    page = {
+        **overview(run, found),
+        "categories": _fitting(lambda n: _categories(run, n), EXAMPLE_LIMITS, EXAMPLE_BYTES),
+        "findings": [_finding(finding) for finding in found],
+        "estimate": estimate_curve(run),
+        "matching": matching_table(run),
+        "curves": training_curves(run),
+        "settings": settings(run),
+    }
+    room = max(BYTES, min(BYTES_MOST, BYTES_A_TEXT * len(run.texts))) - embedded_size(page)
+    page["texts"] = _fitting(lambda n: _texts(run, n), TEXT_LIMITS, room)
+    return page
+
+
+def _fitting(build: Callable[[int], Any], limits: tuple[int, ...], room: int) -> Any:
+    """Return what `build` makes with the first limit that keeps it within `room` bytes."""
+    for limit in limits[:-1]:
+        value = build(limit)
+        if embedded_size(value) <= room:
+            return value
+    return build(limits[-1])
+
+
+def _number(value: float | None, digits: int = 3) -> float | None:
+    """Return a number that JSON can hold."""
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
+
+
+def _categories(run: Run, limit: int) -> list[dict[str, Any]]:
+    ids = {c.id: position for position, c in enumerate(run.categories)}
+    nearest = [ids.get(c.nearest, -1) for c in run.categories]
+    total = len(run.categories)
+    members = np.bincount(run.category, minlength=total)
+    unsure = np.bincount(run.category[run.probability < UNSURE], minlength=total)
+    pile = run.pile
+    moved = _moved(run)
+    return [
+        {
+            "name": shown(c.name, NAME) or "(no name)",
+            "kind": c.kind,
+            "size": c.size,
+            "share": _number(c.share, 5),
+            "labelled": c.labelled,
+            "pile": int(pile[position]),
+            "confidence": _number(c.confidence),
+            "unsure": round(float(unsure[position] / max(members[position], 1)), 3),
+            "keywords": [shown(word, NAME) for word in c.keywords],
+            "examples": [_example(text, limit) for text in c.examples],
+            "border": [_example(text, limit) for text in c.border],
+            "nearest": nearest[position],
+            "nearestDistance": _number(c.nearest_distance),
+            "distance": _number(c.distance),
+            "near": [other for other, near in enumerate(nearest) if near == position],
+            "moved": moved.get(position, []),
+        }
+        for position, c in enumerate(run.categories)
+    ]
+
+
+def _moved(run: Run) -> dict[int, list[list[int]]]:
+    """Return for each label the other answers that the model gives most, [position, texts]."""
+    differs = run.given & (run.predicted != run.category)
+    pairs, counts = np.unique(
+        np.stack([run.category[differs], run.predicted[differs]], axis=1),
+        axis=0,
+        return_counts=True,
+    )
+    moved: dict[int, list[list[int]]] = {}
+    for at in np.argsort(-counts, kind="stable"):
+        others = moved.setdefault(int(pairs[at, 0]), [])
+        if len(others) < 3:
+            others.append([int(pairs[at, 1]), int(counts[at])])
+    return moved
+
+
+def _example(text: str, limit: int) -> str | list[Any]:
+    """Return a text, or what is shown of it with its whole length."""
+    return shown(text, limit) if len(text) <= limit else [shown(text, limit), len(text)]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "level": finding.level,
+        "title": finding.title,
+        "text": finding.text,
+        "lines": [shown(line, SENTENCE) for line in finding.lines],
+        "advice": finding.advice,
+        "items": [[item.category, item.other, item.text] for item in finding.items],
+    }
+
+
+def _texts(run: Run, limit: int) -> dict[str, Any]:
+    """Return the texts of the map as columns."""
+    sample = map_sample(run.category, int(run.info.get("seed") or 0))
+    chosen = np.arange(len(run.texts)) if sample is None else sample
+    placed = chosen[np.isfinite(run.xy[chosen]).all(axis=1)]
+    x, y = _grid(run.xy[placed])
+    probability = run.probability[placed]
+    percents = np.where(np.isfinite(probability), np.round(probability * 100), -1)
+    differs = np.flatnonzero(run.predicted[placed] != run.category[placed])
+    texts = [run.texts[at] for at in placed]
+    return {
+        "text": [shown(text, limit) for text in texts],
+        "limit": limit if any(len(text) > limit for text in texts) else None,
+        "category": run.category[placed].tolist(),
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "probability": percents.astype(int).tolist(),
+        "given": "".join("01"[given] for given in run.given[placed].astype(int)),
+        "predicted": {int(at): int(run.predicted[placed[at]]) for at in differs},
+        "total": len(run.texts),
+        "sampled": sample is not None,
+        "unplaced": len(chosen) - len(placed),
+    }
+
+
+def _grid(xy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return whole-number coordinates, both axes by the same scale and y pointing down."""
+    if not len(xy):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    low, high = xy.min(axis=0), xy.max(axis=0)
+    span = float((high - low).max()) or 1.0
+    offset = (span - (high - low)) / 2  # [2], centres the shorter axis
+    placed = np.round((xy - low + offset) / span * GRID).astype(np.int64)
+    return placed[:, 0], GRID - placed[:, 1]

@@ -1,0 +1,107 @@
+// What is told about one category, in the panel beside the map and in its own part of the page.
+function facts(category) {
+  const rows = [
+    ["Texts", `${number(category.size)} (${percent(category.share)} of all)`],
+    category.kind === "known"
+      ? ["Yours and found", `${number(category.labelled)} labelled by you, ${number(category.pile)} found`]
+      : null,
+    ["Confidence", category.confidence === null ? "–"
+      : `${percent(category.confidence)} on average; ${percent(category.unsure)} of texts below 50%`],
+    category.distance === null ? null
+      : ["Distance to your labelled texts", distance(category.distance)],
+  ];
+  return make("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) =>
+    make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+}
+
+function near(category) {
+  const lines = [];
+  if (category.nearest >= 0) {
+    lines.push(make("li", {}, pick(category.nearest),
+      make("span", { class: "why" }, `nearest, at distance ${distance(category.nearestDistance)}`)));
+  }
+  for (const at of category.near.filter((at) => at !== category.nearest).slice(0, 5)) {
+    lines.push(make("li", {}, pick(at), make("span", { class: "why" }, "has this as its nearest")));
+  }
+  for (const [at, texts] of category.moved) {
+    lines.push(make("li", {}, pick(at), make("span", { class: "why" },
+      `the model would put ${plural(texts, "text")} there that you labelled as this one`)));
+  }
+  return lines.length ? block("What it is near", make("ul", { class: "items" }, lines)) : null;
+}
+
+function warningsOf(at) {
+  const lines = data.findings.flatMap((finding) => finding.items
+    .filter((item) => item[0] === at)
+    .map(([, other, text]) => make("li", {}, make("b", {}, `${WARNING[finding.kind] || "Check"}: `),
+      text, other === null ? null : [" (", said(cut(data.categories[other].name, 60)), ")"])));
+  return lines.length ? make("ul", { class: "warnings" }, lines) : null;
+}
+
+const WARNING = {
+  same: "May be a known one", absent: "No new texts", two: "May be two", doubted: "Labels doubted",
+  far: "Unlike your labels", mixed: "Less sure", dominant: "Very large", small: "Very small",
+};
+
+const block = (title, ...children) =>
+  make("div", { class: "block" }, make("h4", {}, title), ...children);
+
+function keywords(category) {
+  if (category.keywords.length === 0) return null;
+  return make("ul", { class: "keywords", "aria-label": "Keywords" },
+    category.keywords.map((word) => make("li", {}, said(word))));
+}
+
+const quotes = (title, texts, kind) =>
+  texts.length ? block(title, make("ul", { class: `quotes ${kind}` }, texts.map(quote))) : null;
+
+function about(at) {
+  const category = data.categories[at];
+  return [keywords(category), warningsOf(at), facts(category),
+    quotes("Typical texts", category.examples, "typical"),
+    quotes("Border texts, least sure", category.border, "border"), near(category)];
+}
+
+// One part of the page for each category. They are many, so each is filled when it is opened.
+function startEach() {
+  const parts = data.categories.map((category, at) => {
+    const part = make("details", { id: `category-${at}`, class: "each" },
+      make("summary", {}, badge(category.kind), make("span", { class: "name" }, said(category.name)),
+        make("span", { class: "hint" }, plural(category.size, "text")),
+        make("span", { class: "hint words" },
+          category.keywords.slice(0, 4).flatMap((word, i) => [i ? ", " : "", said(word)]))));
+    part.addEventListener("toggle", () => part.open && fillPart(part, at));
+    return part;
+  });
+  const order = data.categories.map((_, at) => at).sort(byKindAndSize);
+  fill("each-list", order.map((at) => parts[at]));
+  const setAll = (open) => parts.forEach((part, at) => {
+    if (open) fillPart(part, at);
+    part.open = open;
+  });
+  const all = byId("each-all");
+  all.addEventListener("click", () => {
+    const open = all.getAttribute("aria-pressed") !== "true";
+    all.setAttribute("aria-pressed", String(open));
+    all.textContent = open ? "Close all" : "Open all";
+    setAll(open);
+  });
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = [...parts, byId("settings-json")].filter((part) => part && !part.open);
+    setAll(true);
+    closed.forEach((part) => (part.open = true));
+  });
+  window.addEventListener("afterprint", () => closed.forEach((part) => (part.open = false)));
+}
+
+function fillPart(part, at) {
+  if (part.childElementCount === 1) {
+    part.append(make("div", { class: "about" }, ...about(at).filter(Boolean)));
+  }
+}
+
+const byKindAndSize = (a, b) => {
+  const [one, two] = [data.categories[a], data.categories[b]];
+  return (one.kind === "novel" ? 0 : 1) - (two.kind === "novel" ? 0 : 1) || two.size - one.size;
+};

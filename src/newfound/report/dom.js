@@ -1,0 +1,68 @@
+// Everything on the page is built here from text nodes: no string is ever read as markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+
+// make("p", {class: "hint", onclick: f}, "text", child, [children])
+function make(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
+  element.append(...children.flat(Infinity));
+  return element;
+}
+
+function fill(id, ...children) {
+  byId(id).replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
+}
+
+// A user's string: its direction of writing stays inside.
+const said = (text) => make("bdi", {}, text);
+
+const whole = new Intl.NumberFormat("en");
+const number = (value) => whole.format(value);
+const plural = (value, one, many) => `${number(value)} ${value === 1 ? one : many || one + "s"}`;
+function percent(share) {
+  if (share === null) return "–";
+  if (share > 0 && share < 0.005) return "<1%";
+  if (share >= 0.995 && share < 1) return ">99%";
+  return `${Math.round(share * 100)}%`;
+}
+const distance = (value) => (value === null ? "–" : value.toFixed(2));
+
+const kindWord = (kind) => (kind === "known" ? "Known" : "Novel");
+const badge = (kind) =>
+  make("span", { class: `badge ${kind}` }, make("span", { class: `mark ${kind}` }), kindWord(kind));
+
+const cut = (text, length) =>
+  text.length > length ? Array.from(text).slice(0, length - 1).join("") + "…" : text;
+
+// A text that may have been cut comes as [what is shown, its whole length].
+function quote(text) {
+  const [words, length] = Array.isArray(text) ? text : [text, null];
+  return make("li", {}, make("bdi", { class: "text" }, words),
+    length ? make("span", { class: "hint" }, ` (${number(length)} characters)`) : null);
+}
+
+// Draw again when the size of an element, as `of` reads it, changes.
+const widthOf = (element) => String(element.clientWidth);
+const sizeOf = (element) => `${element.clientWidth} ${element.clientHeight}`;
+function onSize(element, of, draw) {
+  let last = null;
+  new ResizeObserver(() => {
+    const now = of(element);
+    if (now === last) return;
+    last = now;
+    draw();
+  }).observe(element);
+}

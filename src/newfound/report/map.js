@@ -1,0 +1,250 @@
+// The map: one mark a text on a canvas; discs are known, diamonds are novel.
+const PALETTES = {
+  light: ["#33669c", "#d9566a", "#22803a", "#a8861a", "#1f93b8", "#99306c", "#d96a24", "#6b5bb0"],
+  dark: ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#c7a5e0"],
+};
+const PAD = 26;
+const texts = data.texts;
+const count = texts.text.length;
+const novelText = texts.category.map((at) => data.categories[at].kind === "novel");
+const view = { zoom: 1, x: 0, y: 0, width: 0, height: 0, base: 1 };
+const shownKinds = { known: true, novel: true };
+let chosen = -1; // category
+let hits = null; // texts that a search found, as a list of 0 and 1
+let hitsOf = null; // and how many of them each category has
+let pointed = -1; // text under the pointer or the keyboard
+let canvas, pen, sprites, spriteKey, centres, colours, box, lowerTexts;
+
+function prepareMap() {
+  box = [Infinity, Infinity, -Infinity, -Infinity];
+  const members = data.categories.map(() => []);
+  for (let i = 0; i < count; i++) {
+    members[texts.category[i]].push(i);
+    box[0] = Math.min(box[0], texts.x[i]);
+    box[1] = Math.min(box[1], texts.y[i]);
+    box[2] = Math.max(box[2], texts.x[i]);
+    box[3] = Math.max(box[3], texts.y[i]);
+  }
+  const median = (list, of) => list.map((i) => of[i]).sort((a, b) => a - b)[list.length >> 1];
+  centres = members.map((list) =>
+    list.length ? { x: median(list, texts.x), y: median(list, texts.y), size: list.length } : null);
+  colours = spreadColours();
+}
+
+// Colours repeat when categories are many; the same colour goes as far apart as it can.
+function spreadColours() {
+  const given = data.categories.map(() => 0);
+  const order = [...centres.keys()].filter((at) => centres[at])
+    .sort((a, b) => centres[b].size - centres[a].size);
+  order.forEach((at, rank) => {
+    const room = PALETTES.light.map(() => Infinity);
+    for (const other of order.slice(0, rank)) {
+      const away = Math.hypot(centres[at].x - centres[other].x, centres[at].y - centres[other].y);
+      room[given[other]] = Math.min(room[given[other]], away);
+    }
+    given[at] = room.indexOf(Math.max(...room));
+  });
+  return given;
+}
+
+const colourOf = (at) => PALETTES[dark() ? "dark" : "light"][colours[at]];
+const screenX = (x) => (x - view.x) * view.base * view.zoom + view.width / 2;
+const screenY = (y) => (y - view.y) * view.base * view.zoom + view.height / 2;
+const visible = (i) => shownKinds[novelText[i] ? "novel" : "known"];
+const active = (i) => (chosen < 0 || texts.category[i] === chosen) && (!hits || hits[i] === 1);
+
+function radius() {
+  const size = count < 1500 ? 4 : count < 6000 ? 3.2 : count < 25000 ? 2.5 : 1.9;
+  const narrow = Math.min(1, 0.5 + view.width / 1200);
+  return Math.min(narrow * size * (1 + 0.25 * Math.log2(view.zoom)), 7);
+}
+
+function fitMap() {
+  const frame = byId("map-frame").getBoundingClientRect();
+  const ratio = window.devicePixelRatio || 1;
+  view.width = Math.max(frame.width, 1);
+  view.height = Math.max(frame.height, 1);
+  canvas.width = Math.round(view.width * ratio);
+  canvas.height = Math.round(view.height * ratio);
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  if (!count) return;
+  view.base = Math.min((view.width - 2 * PAD) / Math.max(box[2] - box[0], 1),
+    (view.height - 2 * PAD) / Math.max(box[3] - box[1], 1));
+  if (view.zoom === 1) {
+    view.x = (box[0] + box[2]) / 2;
+    view.y = (box[1] + box[3]) / 2;
+  }
+  paintMap(); // at once: a new size has cleared the canvas
+}
+
+function makeSprites() {
+  const r = radius();
+  const ratio = window.devicePixelRatio || 1;
+  const key = `${r} ${ratio} ${dark()}`;
+  if (key === spriteKey) return r;
+  spriteKey = key;
+  const side = Math.ceil((2 * r + 4) * ratio);
+  sprites = ["known", "novel"].map((kind) => PALETTES[dark() ? "dark" : "light"].map((colour) => {
+    const sprite = document.createElement("canvas");
+    sprite.width = sprite.height = side;
+    const brush = sprite.getContext("2d");
+    brush.scale(ratio, ratio);
+    brush.translate(side / ratio / 2, side / ratio / 2);
+    trace(brush, kind, 0, 0, r);
+    brush.fillStyle = colour;
+    brush.fill();
+    brush.strokeStyle = ink("surface");
+    brush.lineWidth = 0.7;
+    brush.stroke();
+    return sprite;
+  }));
+  return r;
+}
+
+function trace(brush, kind, x, y, r) {
+  brush.beginPath();
+  if (kind === "known") {
+    brush.arc(x, y, r, 0, 2 * Math.PI);
+    return;
+  }
+  const d = r * 1.35;
+  brush.moveTo(x, y - d);
+  brush.lineTo(x + d, y);
+  brush.lineTo(x, y + d);
+  brush.lineTo(x - d, y);
+  brush.closePath();
+}
+
+let drawn = 0;
+function drawMap() {
+  if (drawn) return;
+  drawn = requestAnimationFrame(() => {
+    drawn = 0;
+    paintMap();
+  });
+}
+
+function paintMap() {
+  const ratio = window.devicePixelRatio || 1;
+  const r = makeSprites();
+  const side = sprites[0][0].width / ratio;
+  pen.clearRect(0, 0, view.width, view.height);
+  const narrowed = chosen >= 0 || hits !== null;
+  for (const front of narrowed ? [false, true] : [true]) {
+    pen.globalAlpha = front ? 0.9 : 0.13;
+    for (let i = 0; i < count; i++) {
+      if (!visible(i) || (narrowed && active(i) !== front)) continue;
+      const x = screenX(texts.x[i]);
+      const y = screenY(texts.y[i]);
+      if (x < -r || y < -r || x > view.width + r || y > view.height + r) continue;
+      const sprite = sprites[novelText[i] ? 1 : 0][colours[texts.category[i]]];
+      pen.drawImage(sprite, x - side / 2, y - side / 2, side, side);
+    }
+  }
+  pen.globalAlpha = 1;
+  if (byId("map-names").checked) paintNames();
+  if (pointed >= 0 && visible(pointed)) {
+    const kind = novelText[pointed] ? "novel" : "known";
+    trace(pen, kind, screenX(texts.x[pointed]), screenY(texts.y[pointed]), r + 4);
+    pen.strokeStyle = ink("text");
+    pen.lineWidth = 2;
+    pen.stroke();
+  }
+}
+
+// Names of the largest categories first, as many as find room.
+function paintNames() {
+  pen.font = "600 12px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.lineJoin = "round";
+  const taken = [];
+  const weight = (at) => (hits ? hitsOf[at] : centres[at]?.size || 0);
+  const order = chosen >= 0 ? [chosen]
+    : [...centres.keys()].filter(weight).sort((a, b) => weight(b) - weight(a));
+  for (const at of order) {
+    const category = data.categories[at];
+    if (!centres[at] || !shownKinds[category.kind]) continue;
+    const name = (category.kind === "novel" ? "◆ " : "") + cut(category.name, 28);
+    const half = pen.measureText(name).width / 2 + 4;
+    const x = Math.min(Math.max(screenX(centres[at].x), half), view.width - half);
+    const [wantedX, wantedY] = [screenX(centres[at].x), screenY(centres[at].y)];
+    if (wantedX < 0 || wantedX > view.width || wantedY < 0 || wantedY > view.height) continue;
+    const y = [0, -18, 18].map((shift) => wantedY + shift).find((place) => place > 10
+      && place < view.height - 10 && !taken.some((one) =>
+      Math.abs(one.x - x) < one.half + half && Math.abs(one.y - place) < 17));
+    if (y === undefined) continue;
+    taken.push({ x, y, half });
+    pen.lineWidth = 4;
+    pen.strokeStyle = ink("surface");
+    pen.strokeText(name, x, y);
+    pen.fillStyle = ink("text");
+    pen.fillText(name, x, y);
+  }
+}
+
+function textAt(x, y, reach) {
+  let best = -1;
+  let least = reach * reach;
+  for (let pass = 0; pass < 2 && best < 0; pass++) { // what is in front goes before the rest
+    for (let i = 0; i < count; i++) {
+      if (!visible(i) || (pass === 0 && !active(i))) continue;
+      const away = (screenX(texts.x[i]) - x) ** 2 + (screenY(texts.y[i]) - y) ** 2;
+      if (away < least) [least, best] = [away, i];
+    }
+  }
+  return best;
+}
+
+function point(i, spoken) {
+  pointed = i;
+  const tip = byId("map-tip");
+  tip.hidden = i < 0;
+  drawMap();
+  if (i < 0) return;
+  const category = data.categories[texts.category[i]];
+  const other = texts.predicted[i];
+  const share = texts.probability[i];
+  const sure = share < 0 ? "" : `${share}% sure`;
+  const origin = texts.given[i] === "1" ? "labelled by you" : sure;
+  tip.replaceChildren(make("p", { class: "text" }, said(texts.text[i])),
+    make("p", { class: "of" }, badge(category.kind), make("b", {}, said(cut(category.name, 60))),
+      make("span", { class: "hint" }, origin)),
+    ...(other === undefined ? [] : [make("p", { class: "hint" }, "the model says: ",
+      said(cut(data.categories[other].name, 60)), sure ? `, ${sure}` : "")]));
+  const x = screenX(texts.x[i]);
+  const y = screenY(texts.y[i]);
+  const left = Math.min(Math.max(x - tip.offsetWidth / 2, 6), view.width - tip.offsetWidth - 6);
+  const above = y - tip.offsetHeight - 12;
+  tip.style.setProperty("left", `${Math.max(left, 6)}px`);
+  tip.style.setProperty("top", `${above > 4 ? above : y + 14}px`);
+  if (spoken) byId("map-live").textContent = `${cut(texts.text[i], 200)}. ${category.name}`;
+}
+
+function zoomBy(factor, x = view.width / 2, y = view.height / 2) {
+  const zoom = Math.min(Math.max(view.zoom * factor, 1), 60);
+  if (zoom === 1) return resetMap();
+  const shift = (1 / view.zoom - 1 / zoom) / view.base;
+  view.x += (x - view.width / 2) * shift;
+  view.y += (y - view.height / 2) * shift;
+  view.zoom = zoom;
+  movedMap();
+}
+
+function moveBy(x, y) {
+  view.x -= x / (view.base * view.zoom);
+  view.y -= y / (view.base * view.zoom);
+  movedMap();
+}
+
+function resetMap() {
+  view.zoom = 1;
+  fitMap();
+  movedMap();
+}
+
+function movedMap() {
+  // With the whole map in view a finger scrolls the page; zoomed in, it moves the map.
+  canvas.classList.toggle("zoomed", view.zoom > 1);
+  point(pointed, false);
+}

@@ -1,0 +1,193 @@
+// What reaches the map by pointer and keyboard, and the panel beside it.
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const MORE = 40; // texts listed at a time
+
+function startMap() {
+  canvas = byId("map-canvas");
+  pen = canvas.getContext("2d");
+  prepareMap();
+  const left = texts.sampled
+    ? `These are ${number(count)} of the ${number(texts.total)} texts, drawn so that every category is there in proportion. `
+    : "";
+  const cutNote = texts.limit ? `Texts are cut after ${number(texts.limit)} characters. ` : "";
+  const lost = texts.unplaced ? `${plural(texts.unplaced, "text")} without a place are left out. ` : "";
+  byId("map-hint").textContent = `Each mark is a text; close together means alike. ${left}${lost}${cutNote}`
+    + (data.categories.length > PALETTES.light.length ? "Colours repeat, as far apart as they can." : "");
+  for (const kind of ["known", "novel"]) {
+    byId(`map-${kind}`).addEventListener("change", (event) => {
+      shownKinds[kind] = event.target.checked;
+      point(-1);
+    });
+  }
+  byId("map-names").addEventListener("change", drawMap);
+  byId("map-in").addEventListener("click", () => zoomBy(1.6));
+  byId("map-out").addEventListener("click", () => zoomBy(1 / 1.6));
+  byId("map-reset").addEventListener("click", resetMap);
+  let wait;
+  byId("map-search").addEventListener("input", (event) => {
+    clearTimeout(wait);
+    wait = setTimeout(() => find(event.target.value), 120);
+  });
+  startPointer();
+  canvas.addEventListener("keydown", mapKey);
+  canvas.addEventListener("blur", () => point(-1));
+  painters.push(paintMap); // not in the next frame: a print has none
+  onSize(byId("map-frame"), sizeOf, fitMap);
+  fitMap();
+  showPanel();
+}
+
+function startPointer() {
+  let from = null; // where a drag began
+  let dragged = false;
+  const place = (event) => {
+    const frame = canvas.getBoundingClientRect();
+    return [event.clientX - frame.left, event.clientY - frame.top];
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    from = place(event);
+    dragged = false;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [x, y] = place(event);
+    if (from && (dragged || Math.hypot(x - from[0], y - from[1]) > 5)) {
+      if (!dragged && event.pointerType !== "mouse" && view.zoom === 1) return;
+      if (!dragged) canvas.setPointerCapture(event.pointerId);
+      dragged = true;
+      pointed = -1;
+      moveBy(x - from[0], y - from[1]);
+      from = [x, y];
+    } else if (!from) {
+      const i = textAt(x, y, 12);
+      if (i !== pointed) point(i, false);
+    }
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    const [x, y] = place(event);
+    if (from && !dragged) {
+      const i = textAt(x, y, event.pointerType === "mouse" ? 12 : 22);
+      point(i, false);
+      choose(i < 0 ? -1 : texts.category[i], "");
+    }
+    from = null;
+  });
+  canvas.addEventListener("pointercancel", () => (from = null));
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse") point(-1);
+  });
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
+    event.preventDefault();
+    zoomBy(Math.exp(-event.deltaY / 300), ...place(event));
+  }, { passive: false });
+}
+
+function mapKey(event) {
+  const arrow = ARROWS[event.key];
+  if (arrow && event.shiftKey) moveBy(-60 * arrow[0], -60 * arrow[1]);
+  else if (arrow) stepTo(arrow);
+  else if (event.key === "+" || event.key === "=") zoomBy(1.6);
+  else if (event.key === "-") zoomBy(1 / 1.6);
+  else if (event.key === "0") resetMap();
+  else if (event.key === "Enter" && pointed >= 0) choose(texts.category[pointed], "");
+  else if (event.key === "Escape") {
+    point(-1);
+    choose(-1, "");
+  } else return;
+  event.preventDefault();
+}
+
+// Go to the nearest text in a direction; from nowhere, to the one in the middle.
+function stepTo([dx, dy]) {
+  if (pointed < 0) return point(textAt(view.width / 2, view.height / 2, Infinity), true);
+  let best = -1;
+  let least = Infinity;
+  for (let i = 0; i < count; i++) {
+    if (i === pointed || !visible(i) || !active(i)) continue;
+    const x = texts.x[i] - texts.x[pointed];
+    const y = texts.y[i] - texts.y[pointed];
+    const ahead = x * dx + y * dy;
+    const aside = Math.abs(x * dy) + Math.abs(y * dx);
+    if (ahead <= 0 || aside > ahead) continue;
+    if (ahead + 2 * aside < least) [least, best] = [ahead + 2 * aside, i];
+  }
+  if (best < 0) return;
+  point(best, true);
+  const [x, y] = [screenX(texts.x[best]), screenY(texts.y[best])];
+  if (x < 0 || y < 0 || x > view.width || y > view.height) {
+    moveBy(view.width / 2 - x, view.height / 2 - y);
+  }
+}
+
+function find(words) {
+  const needle = words.trim().toLowerCase();
+  if (needle === "") hits = null;
+  else {
+    lowerTexts ||= texts.text.map((text) => text.toLowerCase());
+    hits = lowerTexts.map((text) => (text.includes(needle) ? 1 : 0));
+    hitsOf = data.categories.map(() => 0);
+    hits.forEach((hit, i) => (hitsOf[texts.category[i]] += hit));
+  }
+  point(-1);
+  showPanel();
+}
+
+function choose(at, where) {
+  chosen = at;
+  if (at >= 0 && !shownKinds[data.categories[at].kind]) byId(`map-${data.categories[at].kind}`).click();
+  markRow(at);
+  showPanel();
+  drawMap();
+  if (where === "panel") {
+    byId("map").scrollIntoView();
+    byId("panel").focus({ preventScroll: window.innerWidth > 860 });
+  }
+}
+
+function showPanel() {
+  byId("panel").scrollTop = 0;
+  if (chosen < 0) return fill("panel", hits ? found() : unchosen());
+  const category = data.categories[chosen];
+  const same = [...Array(count).keys()].filter((i) => texts.category[i] === chosen && (!hits || hits[i]));
+  fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
+    make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
+  make("h3", { class: "name" }, said(category.name)), about(chosen),
+  block(hits ? `Its texts with these words (${number(same.length)})`
+    : texts.sampled ? `Its texts on the map (${number(same.length)})` : `All its texts (${number(same.length)})`,
+  listed(same.sort((a, b) => texts.probability[b] - texts.probability[a]), false)));
+}
+
+function unchosen() {
+  const largest = (kind) => data.categories.map((_, at) => at)
+    .filter((at) => data.categories[at].kind === kind)
+    .sort((a, b) => data.categories[b].size - data.categories[a].size).slice(0, 8);
+  const group = (kind, title) => {
+    const list = largest(kind);
+    return list.length ? block(title,
+      make("ul", { class: "items" }, list.map((at) => make("li", {}, pick(at, true))))) : null;
+  };
+  return [make("h3", {}, "Choose a category"),
+    make("p", { class: "hint" }, "Click a text on the map, or start here. Discs are known "
+      + "categories, which you gave; diamonds are novel ones, which the model found."),
+    group("novel", "Largest novel"), group("known", "Largest known")].filter(Boolean);
+}
+
+function found() {
+  const list = [...Array(count).keys()].filter((i) => hits[i]);
+  return [make("h3", {}, `${plural(list.length, "text")} found`), listed(list, true)];
+}
+
+function listed(list, named) {
+  const items = make("ul", { class: "quotes" });
+  const more = make("button", { type: "button", class: "quiet more" }, "Show more");
+  const add = () => {
+    const from = items.childElementCount;
+    items.append(...list.slice(from, from + MORE).map((i) => make("li", {},
+      make("bdi", { class: "text" }, texts.text[i]),
+      named ? make("span", { class: "chips" }, pick(texts.category[i])) : null)));
+    more.hidden = items.childElementCount >= list.length;
+  };
+  more.addEventListener("click", add);
+  add();
+  return make("div", {}, items, more);
+}

@@ -1,0 +1,34 @@
+"""Choose the texts that the map shows when there are too many for it."""
+
+import numpy as np
+
+TOO_MANY = 100_000
+SAMPLE = 20_000
+LEAST = 10  # of each category, so that small ones stay on the map
+
+
+def map_sample(category: np.ndarray, seed: int) -> np.ndarray | None:
+    """Return positions of about SAMPLE texts, stratified by category; None if all are shown."""
+    if len(category) < TOO_MANY:
+        return None
+    sizes = np.bincount(category)
+    rng = np.random.default_rng(seed)
+    chosen = [
+        rng.choice(np.flatnonzero(category == position), size=take, replace=False)
+        for position, take in enumerate(quotas(sizes, SAMPLE))
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def quotas(sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return how many to take of each size: in proportion, a few of each, `total` together."""
+    if sizes.sum() <= total:
+        return sizes.copy()
+    few = np.minimum(sizes, min(LEAST, total // max(int((sizes > 0).sum()), 1)))
+    rest = sizes - few
+    exact = rest * (total - few.sum()) / rest.sum()
+    take = np.floor(exact).astype(np.int64)
+    # Largest remainders get what rounding down left over.
+    left = int(total - few.sum() - take.sum())
+    take[np.argsort(take - exact, kind="stable")[:left]] += 1
+    return few + take

@@ -1,0 +1,48 @@
+"""Names, times and shows the stages of a run."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int], None]
+
+
+class Stages:
+    """Measures named stages; on a terminal each shows a progress bar with the time left."""
+
+    def __init__(self, show: bool | None = None) -> None:
+        self.show = sys.stderr.isatty() if show is None else show
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:
+        """Time a block under `name`; call the yielded function with the amount of work done."""
+        begun = time.perf_counter()
+        try:
+            if self.show:
+                with self._bar(name, total) as advance:
+                    yield advance
+            else:
+                yield _ignore
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+
+    @contextmanager
+    def _bar(self, name: str, total: int | None) -> Iterator[Advance]:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description:<22}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(name, total=total)
+            yield lambda amount: progress.update(task, advance=amount)
+
+
+def _ignore(amount: int) -> None:
+    """Progress that nobody watches."""

@@ -1,0 +1,173 @@
+"""Open a text file whatever its encoding, and turn what goes wrong into one sentence."""
+
+import codecs
+import gzip
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from newfound.errors import InputError
+
+_BLOCK = 1 << 20
+_BYTE_ORDER_MARKS = (
+    # UTF-32 first: its mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_NOT_TEXT = (
+    (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the table as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "save the table as CSV"),
+    (b"PAR1", "a Parquet file", "rename it to end in .parquet"),
+    (b"\x1f\x8b", "a gzip file", "rename it to end in .gz"),
+    (b"%PDF", "a PDF document", "give a table"),
+    (b"<!DOCTYPE html", "a web page", "download the table itself"),
+    (b"<!doctype html", "a web page", "download the table itself"),
+    (b"<html", "a web page", "download the table itself"),
+)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file and how its bytes become characters."""
+
+    path: Path
+    encoding: str
+    errors: str
+    notes: tuple[str, ...]
+
+    @contextmanager
+    def open(self) -> Iterator[TextIOWrapper]:
+        """Open for reading, line ends untouched; errors of reading become InputErrors."""
+        with (
+            reading(self.path),
+            _open_binary(self.path) as binary,
+            TextIOWrapper(binary, self.encoding, self.errors, newline="") as handle,
+        ):
+            yield handle
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn the errors that reading `path` can raise into InputErrors."""
+    try:
+        yield
+    except PermissionError as error:
+        raise InputError(
+            f"{path}: permission to read the file is denied: change its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: the file is not {error.encoding} text as its start says: save it as UTF-8"
+        ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(
+            f"{path}: the compressed file is damaged ({error}): compress it again"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}): check the path"
+        ) from error
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path that leads to no ordinary file with something in it."""
+    with reading(path):
+        try:
+            status = path.stat()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise InputError(f"{path}: there is no such file: check the path") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path}: this is a folder: name the table files in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path}: this is not an ordinary file: copy the table into one")
+    if status.st_size == 0:
+        raise InputError(f"{path}: the file is empty: give a table with a header and rows")
+
+
+def find_encoding(path: Path) -> TextFile:
+    """Find out how a file is encoded: UTF-8, by its byte order mark, or else Windows-1252."""
+    with reading(path), _open_binary(path) as binary:
+        start = binary.read(4096)
+        for prefix, what, advice in _NOT_TEXT:
+            if start.startswith(prefix):
+                raise InputError(f"{path}: this is {what}, not a text file: {advice}")
+        for mark, encoding in _BYTE_ORDER_MARKS:
+            if start.startswith(mark):
+                note = f"{path}: read as {encoding.upper()}, as its byte order mark says"
+                return TextFile(path, encoding, "strict", (note,))
+        if start.count(b"\0") * 4 > len(start):
+            raise InputError(
+                f"{path}: this is not a text file, or UTF-16 without a byte order mark: "
+                "save it as UTF-8"
+            )
+        binary.seek(0)
+        line = _first_bad_line(binary)
+        if line is None:
+            return TextFile(path, "utf-8-sig", "strict", ())
+        binary.seek(0)
+        good, bad = _count_non_ascii(binary)
+        if good > bad:  # a damaged UTF-8 file: another encoding would garble the rest of it
+            note = (
+                f"{path}: {bad} damaged character(s), the first in line {line}, are not UTF-8 "
+                "and were read as '\ufffd'"
+            )
+            return TextFile(path, "utf-8-sig", "replace", (note,))
+        binary.seek(0)
+        try:
+            for block in _blocks(binary):
+                block.decode("cp1252")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: line {line} is neither UTF-8 nor Windows-1252 text: "
+                "save the table as UTF-8"
+            ) from error
+    note = (
+        f"{path}: not UTF-8 (line {line}), so it was read as Windows-1252: "
+        "save it as UTF-8 if accents look wrong"
+    )
+    return TextFile(path, "cp1252", "strict", (note,))
+
+
+def _open_binary(path: Path) -> BinaryIO:
+    if path.suffix.lower() == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def _blocks(binary: BinaryIO) -> Iterator[bytes]:
+    while block := binary.read(_BLOCK):
+        yield block
+
+
+def _first_bad_line(binary: BinaryIO) -> int | None:
+    """Return the line of the first bytes that are not UTF-8, None where all are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    try:
+        for block in _blocks(binary):
+            decoder.decode(block)
+            line += block.count(b"\n")
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        return line + error.object[: error.start].count(b"\n")
+    return None
+
+
+def _count_non_ascii(binary: BinaryIO) -> tuple[int, int]:
+    """Count the characters beyond ASCII that are proper UTF-8, and the places that are not."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    good = bad = 0
+    for block in _blocks(binary):
+        text = decoder.decode(block)
+        damaged = text.count("\ufffd")
+        bad += damaged
+        good += len(text) - len(text.encode("ascii", "ignore")) - damaged
+    bad += len(decoder.decode(b"", final=True))
+    return good, bad

@@ -1,0 +1,132 @@
+"""Cut texts of any language into words, and tell when two texts say the same.
+
+There is no word list and no language guess. Languages that put spaces between words are cut at
+them; scripts that do not (Chinese, Japanese, Thai, ...) are cut into runs of two to four
+characters, from which the keyword scores pick the ones that are words.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+BREAK = ""  # stands between two words that are not neighbours: a comma, a full stop, a bracket
+LONGEST_TEXT = 2_000  # characters read of one text: a keyword shows early or in other texts
+LONGEST_WORD = 40  # characters; anything longer is an address, a key or an accident
+SAME_WORDS = 0.67  # share of common words from which two texts count as the same
+
+
+def _marks() -> str:
+    """Combining marks of the living scripts: parts of words that `\\w` leaves out."""
+    blocks = (range(0x300, 0x1E00), range(0x20D0, 0x2100), range(0xA600, 0xAC00))
+    return "".join(
+        chr(c) for block in blocks for c in block if unicodedata.category(chr(c))[0] == "M"
+    )
+
+
+_MARKS = _marks()
+_IN_WORD = rf"[\w{_MARKS}\u200c\u200d]"  # the last two join letters in Persian and Indic words
+_KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005-\u3007\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# An elided article (l'argent) is a word of its own; a contraction (don't) is one word; c++ and c#
+# keep their sign; a dot inside a word (node.js) cuts it but does not break the phrase.
+_WORD = re.compile(
+    rf"\w{{1,2}}'(?=\w{{3}})|\w{_IN_WORD}*(?:'{_IN_WORD}+)*(?:[+#]{{1,2}}(?!\w))?"
+    r"|[.,:](?=\s|$)|[;!?…()\[\]{}<>|\"“”«»\n\r\u3001\u3002\uff0c\u060c\u0964]"
+)
+_PIECE = re.compile(
+    rf"[{_KATAKANA}]{{2,}}|[{_UNSPACED}{_MARKS}]+|[{_KATAKANA}]|[^{_UNSPACED}{_KATAKANA}]+"
+)
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}{_KATAKANA}]")
+_CLUSTER = re.compile(rf"[^{_MARKS}][{_MARKS}]*")
+
+
+def plain(text: str) -> str:
+    """The start of a text in one spelling of each character, case kept."""
+    text = text[:LONGEST_TEXT]
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    return text.replace("_", " ")
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words in order, with BREAK where two neighbours do not form a phrase."""
+    found = _WORD.findall(plain(text).lower())
+    if text.isascii():
+        return [
+            word if word[0].isalnum() and len(word) <= LONGEST_WORD else BREAK for word in found
+        ]
+    cut: list[str] = []
+    for word in found:
+        if not word[0].isalnum():
+            cut.append(BREAK)
+        elif _UNSPACED_RUN.search(word):
+            cut.extend(_pieces(word))
+        else:
+            cut.append(word if len(word) <= LONGEST_WORD else BREAK)
+    return cut
+
+
+def _pieces(run: str) -> Iterator[str]:
+    """Words and two- to four-character runs of a stretch of text without spaces."""
+    for piece in _PIECE.findall(run):
+        yield BREAK
+        if _UNSPACED_RUN.match(piece) is None or re.fullmatch(rf"[{_KATAKANA}]{{2,}}", piece):
+            yield piece if len(piece) <= LONGEST_WORD else BREAK
+            continue
+        clusters = _CLUSTER.findall(piece)
+        lengths = range(2, 5) if len(clusters) > 1 else range(1, 2)
+        for length in lengths:
+            for start in range(len(clusters) - length + 1):
+                yield "".join(clusters[start : start + length])
+                yield BREAK  # the runs overlap, so two of them never form a pair
+    yield BREAK
+
+
+def spans(text: str) -> list[tuple[str, int, int]]:
+    """Words with their place in `plain(text)`; BREAK entries included, unspaced runs whole."""
+    return [
+        (match[0].lower() if match[0][0].isalnum() else BREAK, match.start(), match.end())
+        for match in _WORD.finditer(plain(text))
+    ]
+
+
+def is_written(character: str) -> bool:
+    """Whether a character is part of words: a letter, a figure, a mark or a joiner."""
+    return character.isalnum() or character in _MARKS or character in "\u200c\u200d"
+
+
+def unspaced(text: str) -> bool:
+    """Whether a text holds a script that puts no spaces between words."""
+    return not text.isascii() and _UNSPACED_RUN.search(text) is not None
+
+
+def same_stem(first: str, second: str) -> bool:
+    """Whether two words look like forms of one word: a long common start, short endings."""
+    if first == second:
+        return True
+    common = 0
+    for a, b in zip(first, second, strict=False):
+        if a != b:
+            break
+        common += 1
+    endings = max(len(first), len(second)) - common
+    return common >= 4 and endings <= 3 and common >= 2 * endings
+
+
+def overlap(first: str, second: str) -> int:
+    """Characters that the end of one string shares with the start of the other."""
+    reach = range(min(len(first), len(second)), 0, -1)
+    return max(
+        next((n for n in reach if first.endswith(second[:n])), 0),
+        next((n for n in reach if second.endswith(first[:n])), 0),
+    )
+
+
+def same_words(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Whether two sets of words overlap so far that one text repeats the other."""
+    if not first or not second:
+        return first == second
+    return len(first & second) >= SAME_WORDS * len(first | second)

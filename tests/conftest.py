@@ -1,0 +1,83 @@
+"""Fixtures that several tests share: tiny encoders that are built, saved and loaded for real."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+WORDS = """[PAD] [UNK] [CLS] [SEP] [MASK] the my a card lost pay bill money bank cash trip flight
+hotel book travel music play song loud stop weather rain sun cold warm day please help me now"""
+VOCABULARY = WORDS.split()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests that take minutes, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.fixture(scope="session")
+def paper_data() -> Path:
+    """The paper's data sets, if the reader has them."""
+    folder = os.environ.get("NEWFOUND_DATA")
+    if not folder:
+        pytest.skip("set NEWFOUND_DATA to the folder of the paper's data sets")
+    return Path(folder)
+
+
+def save_tiny_encoder(
+    folder: Path, family: str = "bert", layers: int = 3, *, word_head: bool = False
+) -> Path:
+    """Build a tiny random encoder with the transformers library and save it as users have them."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(
+        models.WordPiece({w: i for i, w in enumerate(VOCABULARY)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    ).save_pretrained(folder)
+    shared = {"vocab_size": len(VOCABULARY), "max_position_embeddings": 66, "pad_token_id": 0}
+    if family == "distilbert":
+        shape = {"dim": 32, "n_layers": layers, "n_heads": 4, "hidden_dim": 64}
+    else:
+        shape = {
+            "hidden_size": 32,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 4,
+            "intermediate_size": 64,
+            "layer_norm_eps": 1e-7,
+        }
+    config = AutoConfig.for_model(family, **shared, **shape)
+    torch.manual_seed(0)
+    maker = AutoModelForMaskedLM if word_head else AutoModel
+    model = maker.from_config(config)
+    with torch.no_grad():  # fresh biases and norms are all zeros and ones: make each one tell
+        for weight in model.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny BERT."""
+    return str(save_tiny_encoder(tmp_path_factory.mktemp("tiny-bert"), word_head=True))
