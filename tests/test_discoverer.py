@@ -17,10 +17,10 @@ from newfound import CategoryDiscoverer, InputError
 from newfound import discoverer as module
 
 
-def make(encoder: str, **changes: Any) -> CategoryDiscoverer:
+def make(tiny_encoder: str, /, **changes: Any) -> CategoryDiscoverer:
     chosen = {"method": "dpn", "n_categories": 4, "effort": "balanced", "device": "cpu"}
     settings = {**QUICK, **changes.pop("settings", {})}
-    return CategoryDiscoverer(encoder=encoder, settings=settings, **{**chosen, **changes})
+    return CategoryDiscoverer(**{"encoder": tiny_encoder, **chosen, **changes}, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,9 @@ def test_the_history_tells_each_epoch(fitted: CategoryDiscoverer) -> None:
     assert all(np.isfinite(line["loss"]) for line in fitted.history_)
 
 
-def test_fitting_does_not_touch_what_it_was_given(tiny_encoder: str, task: SmallTask) -> None:
+def test_fitting_does_not_touch_what_it_was_given(
+    tiny_encoder: str, task: SmallTask, tmp_path: Path
+) -> None:
     import torch
 
     texts, labels = list(task.texts), list(task.labels)
@@ -91,6 +93,8 @@ def test_fitting_does_not_touch_what_it_was_given(tiny_encoder: str, task: Small
     assert discoverer.get_params() == before
     assert chosen == {"epochs": "1", "pretrain_epochs": 1}
     assert (texts, labels) == (task.texts, task.labels)
+    discoverer.save(tmp_path / "model")
+    CategoryDiscoverer.load(tmp_path / "model")
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -105,8 +109,12 @@ def test_the_library_prints_nothing(
 
 
 def test_verbose_shows_progress(
-    tiny_encoder: str, task: SmallTask, capfd: pytest.CaptureFixture[str]
+    tiny_encoder: str,
+    task: SmallTask,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take anything for a terminal
     make(tiny_encoder, verbose=True).fit(task.texts, task.labels)
     out, err = capfd.readouterr()
     assert out == ""
@@ -336,12 +344,14 @@ def test_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
     assert (found.predict(task.texts) == task.truth).mean() > 0.9
 
 
-def test_everything_labelled_and_more_categories_asked_for(
-    tiny_encoder: str, task: SmallTask
-) -> None:
-    found = make(tiny_encoder, n_categories=6).fit(task.texts, task.truth)
-    assert found.n_categories_ == 6
-    assert (found.labels_ == task.truth).all()
+def test_nearly_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
+    labels = [None, None, *task.truth[2:]]
+    for n_categories in (4, 6, "auto"):
+        found = make(tiny_encoder, n_categories=n_categories).fit(task.texts, labels)
+        assert (found.labels_[2:] == task.truth[2:]).all()
+        assert (found.labels_[:2] == found.predict(task.texts[:2])).all()
+    with pytest.raises(InputError, match="only 2 texts have no label: give at most 6"):
+        make(tiny_encoder, n_categories=7).fit(task.texts, labels)
 
 
 def test_as_many_categories_as_are_known(tiny_encoder: str, task: SmallTask) -> None:
@@ -452,11 +462,9 @@ def test_the_user_s_validation_texts_are_used(tiny_encoder: str, task: SmallTask
     found = make(tiny_encoder).fit(
         task.texts, task.labels, validation=(held.texts, [*held.truth[:-1], None])
     )
-    accuracies = [line["validation_accuracy"] for line in found.history_[:2]]
     known = int(np.isin(held.truth[:-1], KNOWN).sum())  # of the others the task knows nothing
-    assert all(
-        (accuracy * known) == pytest.approx(round(accuracy * known)) for accuracy in accuracies
-    )
+    right = [line["validation_accuracy"] * known for line in found.history_[:2]]
+    assert right == pytest.approx([round(number) for number in right])
 
 
 def test_validation_texts_of_unknown_categories_only(tiny_encoder: str, task: SmallTask) -> None:
@@ -521,7 +529,7 @@ def test_a_cache_changes_nothing_but_the_time(
     for _ in range(2):
         kept = make(tiny_encoder, cache=str(tmp_path / "cache")).fit(task.texts, task.labels)
         assert (kept.labels_ == fitted.labels_).all()
-        np.testing.assert_allclose(kept.fitted_.prototypes, fitted.fitted_.prototypes, atol=1e-5)
+        np.testing.assert_allclose(kept.fitted_.prototypes, fitted.fitted_.prototypes, atol=0.01)
     assert any((tmp_path / "cache").iterdir())
 
 

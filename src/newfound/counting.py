@@ -9,7 +9,7 @@ import torch
 from newfound.batching import tokenize
 from newfound.config import RunConfig
 from newfound.corpus import Corpus
-from newfound.devices import find_device
+from newfound.devices import find_device, seeded
 from newfound.encoder import load_encoder
 from newfound.estimate import Estimate, estimate_categories
 from newfound.features import EncoderFeatures
@@ -26,8 +26,6 @@ def count_categories(
 ) -> Estimate:
     """Pretrain on what is labelled, then estimate the number of categories."""
     device = find_device(config.device)
-    encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
-    encoder.backbone.to(device)
     effort = config.effort or ("best" if device.type == "cuda" else "fast")
     method_config: DPNConfig = resolve_config("dpn", effort, settings)
     task = make_task(
@@ -38,8 +36,9 @@ def count_categories(
         validation_share=config.validation_share,
         seed=config.seed,
     )
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(config.seed)
+    with seeded(config.seed, device):
+        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder.backbone.to(device)
         model = EncoderFeatures(
             encoder, head=method_config.head, normalise=method_config.normalise
         ).to(device)

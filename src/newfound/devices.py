@@ -1,5 +1,8 @@
 """Where the work runs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from newfound.errors import InputError
@@ -22,6 +25,14 @@ def find_device(name: str | None) -> torch.device:
         if device.index is not None and device.index >= count:
             raise InputError(f"the device {name!r} does not exist: torch sees {count} of them")
     return device
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """A block whose random numbers come from `seed`; outside of it nothing is different after."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def describe_device(device: torch.device) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
@@ -18,7 +17,7 @@ from newfound.categories import Category
 from newfound.config import RunConfig, override
 from newfound.corpus import Corpus, check_corpus, check_texts
 from newfound.describe import describe
-from newfound.devices import find_device
+from newfound.devices import find_device, seeded
 from newfound.encoder import load_encoder
 from newfound.errors import InputError
 from newfound.methods import find_method, resolve_config
@@ -83,11 +82,10 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         corpus = Corpus.from_lists(texts, labels)
         wanted = None if config.n_categories == "auto" else int(config.n_categories)
         notes = check_corpus(corpus, wanted)
+        _check_room(corpus, wanted)
         device = find_device(config.device)
         effort = config.effort or ("best" if device.type == "cuda" else "balanced")
         method_config = resolve_config(config.method, effort, self.settings)
-        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
-        encoder.backbone.to(device)
         cache = _cache_folder(config.cache)
         targets, known = corpus.targets, corpus.known
         task = make_task(
@@ -100,9 +98,11 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             seed=config.seed,
         )
         stages = Stages(self.verbose)
-        generators = [device] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices=generators):
-            torch.manual_seed(config.seed)
+        with seeded(config.seed, device):
+            encoder = load_encoder(
+                config.encoder, pooling=config.pooling, max_tokens=config.max_tokens
+            )
+            encoder.backbone.to(device)
             fitted = find_method(config.method).fit(
                 task,
                 encoder,
@@ -190,7 +190,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """The category of each text, by name."""
-        return self.classes_[self.predict_index(texts)[0]]
+        index, _ = self.predict_index(texts)
+        return self.classes_[index]
 
     def predict_index(
         self, texts: Sequence[str], advance: Advance | None = None
@@ -259,6 +260,17 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     def load(cls, folder: str | Path, device: str | None = None) -> "CategoryDiscoverer":
         """Read what `save` wrote (or a run folder that holds it)."""
         return load_model(cls, Path(folder), find_device(device))
+
+
+def _check_room(corpus: Corpus, n_categories: int | None) -> None:
+    """Refuse more novel categories than there are texts that could be in them."""
+    free = sum(label is None for label in corpus.labels)
+    known = len(corpus.known)
+    if n_categories is not None and n_categories - known > free:
+        raise InputError(
+            f"{n_categories} categories are asked for (--categories, n_categories), but {known} "
+            f"are known and only {free} texts have no label: give at most {known + free}"
+        )
 
 
 def _cache_folder(name: str | None) -> Path | None:

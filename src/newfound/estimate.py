@@ -39,7 +39,7 @@ class Estimate:
 
     n_categories: int
     candidates: list[int]
-    scores: list[float]  # of the candidates, the higher the more likely
+    scores: list[float]  # of the candidates: support by labels, or separation of held-out texts
     low: int
     high: int
     how: str  # one sentence for the user
@@ -168,7 +168,8 @@ def _from_labels(
     found = found.clamp(min=known)
     best = round(float(found[0]))
     low, high = (round(float(found[1:].quantile(q))) for q in (0.05, 0.95))
-    candidates = ladder(max(known, round(0.75 * min(low, best))), round(1.25 * max(high, best)) + 1)
+    first, last = max(known, round(0.75 * min(low, best))), round(1.25 * max(high, best)) + 1
+    candidates = sorted({best, *ladder(first, last, step=1.05)})
     scores = [float(((found[1:] / k).log().abs() < 0.05).double().mean()) for k in candidates]
     return Estimate(best, candidates, scores, min(low, best), max(high, best), how + ".")
 

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import newfound
 from newfound.categories import Category
+from newfound.devices import seeded
 from newfound.errors import InputError
 from newfound.features import EncoderFeatures
 from newfound.files import write_folder, write_json
@@ -93,7 +94,8 @@ def load_model(cls: type[DiscovererType], folder: Path, device: torch.device) ->
     about = _read_about(folder)
     try:
         arrays = load_file(folder / "prototypes.safetensors")
-        feature_map: FeatureMap = FEATURE_MAPS[about["kind"]](folder)
+        with seeded(0, device):  # modules draw random weights before the stored ones replace them
+            feature_map: FeatureMap = FEATURE_MAPS[about["kind"]](folder)
         if isinstance(feature_map, torch.nn.Module):
             feature_map.to(device)
         categories = [_read_category(entry) for entry in about["categories"]]

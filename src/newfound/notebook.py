@@ -85,6 +85,9 @@ def categories_html(discoverer: "CategoryDiscoverer") -> str:
     # Names and texts are the user's: to_html escapes them.
     with pd.option_context("display.max_colwidth", None):
         rows = table.to_html(index=False, border=0, na_rep="", float_format="{:.2f}".format)
+    # Notebooks align cells to the right, which suits numbers alone. Escaped text holds no tag.
+    for tag in ("th", "td"):
+        rows = rows.replace(f"<{tag}>", f'<{tag} style="text-align: left; padding: 2px 8px">')
     known = sum(c.kind == "known" for c in categories)
     return (
         f"<p><b>{len(categories)} categories</b>: {known} known, {len(categories) - known} novel, "

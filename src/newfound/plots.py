@@ -167,6 +167,7 @@ def plot_estimate(
     axes.axvline(estimate, color="#D55E00", linestyle="--", label=f"estimate: {estimate}")
     axes.set_title(f"About {estimate} categories", weight="bold", loc="left")
     axes.set_xlabel("number of categories")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     if how:
         sentence = textwrap.fill(_shown(how[:1].upper() + how[1:], 400), 115)
         figure.supxlabel(sentence, x=0.02, ha="left", size=9, color=GREY)

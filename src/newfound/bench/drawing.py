@@ -14,7 +14,7 @@ Artefact = dict[str, Any]
 
 # Okabe and Ito's colours, which readers with any colour vision tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", ":", "-.")
 RATIOS = (0.25, 0.5, 0.75)
 ACCURACY = "validation_accuracy"
@@ -84,7 +84,7 @@ def known_ratios(plt: Any, lines: Sequence[Line], data_set: str = "banking") -> 
             values = [[line["scores"]["kmeans"][score] for line in places[r]] for r in ratios]
             label = method_title(method) + (f", {encoder}" if several else "")
             # Side by side, so that bars of close methods do not hide each other.
-            shift = 0.012 * (number - (len(series) - 1) / 2)
+            shift = 0.04 * (number / max(1, len(series) - 1) - 0.5)
             axes.errorbar(
                 [ratio + shift for ratio in ratios],
                 [np.mean(v) for v in values],
