@@ -81,3 +81,17 @@ def save_tiny_encoder(
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny BERT."""
     return str(save_tiny_encoder(tmp_path_factory.mktemp("tiny-bert"), word_head=True))
+
+
+@pytest.fixture(scope="session")
+def small_run(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder that the command made of small_texts.small_task(); to be read only."""
+    from small_texts import QUICK_FLAGS, small_task
+
+    from newfound.cli import main
+
+    folder = tmp_path_factory.mktemp("small-run")
+    (folder / "table.csv").write_text(small_task().csv())
+    flags = ["--categories", "4", "--encoder", tiny_encoder, *QUICK_FLAGS]
+    assert main(["discover", str(folder / "table.csv"), "-o", str(folder / "run"), *flags]) == 0
+    return folder / "run"

@@ -96,9 +96,9 @@ def test_empty_input_gives_empty_output() -> None:
     assert len(index) == len(sure) == len(near_ties(features, prototypes)) == 0
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
-def test_noise_moves_no_text_but_those_named_as_near_ties(seed: int, k: int) -> None:
-    features, prototypes = draw(200, k, 3, seed)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([3, 200]))
+def test_noise_moves_no_text_but_those_named_as_near_ties(seed: int, k: int, d: int) -> None:
+    features, prototypes = draw(200, k, d, seed)
     ties = near_ties(features, prototypes)
     rng = np.random.default_rng(seed)
     steps = rng.normal(size=features.shape)

@@ -64,7 +64,9 @@ def check_line(line: dict[str, Any]) -> None:
     assert line["categories"] == {"true": 4, "used": 4, "estimated": None}
     assert line["config"]["pretrain_epochs"] == 1
     assert line["config"]["given_k"] is True
-    assert line["seconds"]["total"] >= sum(line["seconds"].values()) / 2
+    seconds = dict(line["seconds"])
+    total = seconds.pop("total")
+    assert sum(seconds.values()) <= total + 0.005 * (1 + len(seconds))  # each is rounded
     assert line["versions"]["torch"]
     assert key_of(json.loads(json.dumps(line))) == key_of(line)
 

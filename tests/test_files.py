@@ -141,3 +141,9 @@ def test_a_mount_point_gets_new_content(tmp_path: Path, monkeypatch: pytest.Monk
         (new / "done").write_text("x")
     assert folder.stat().st_ino == number  # the same folder, not another in its place
     assert everything_under(tmp_path) == {"volume", "volume/done"}
+
+
+def test_an_error_inside_names_the_folder_as_the_user_does(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught, write_folder(tmp_path / "run", "done") as new:
+        write_text(new / "no" / "file", "x")
+    assert str(caught.value).startswith(f"cannot write {tmp_path}/run/no/file: No such file")

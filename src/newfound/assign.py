@@ -50,6 +50,7 @@ def assign(
 def near_ties(features: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
     """Rows that lie so near the border of two categories that noise could carry them across."""
     between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
+    np.fill_diagonal(between, 0)  # exactly: rounding would make every text a tie with itself
     found = [np.empty(0, np.int64)]
     for start in range(0, len(features), CHUNK):
         part = features[start : start + CHUNK]

@@ -1,6 +1,7 @@
 """The command line. Heavy modules are imported by the command that needs them."""
 
 import argparse
+import importlib
 import io
 import os
 import sys
@@ -210,7 +211,7 @@ def _add_predict(commands: Any) -> None:
     command.add_argument(
         "--device", default=argparse.SUPPRESS, help="cpu, cuda or cuda:N (default: the best)"
     )
-    command.set_defaults(run=_lazy("predict"))
+    command.set_defaults(run=_lazy("predict", "newfound.prediction"))
 
 
 def _add_estimate(commands: Any) -> None:
@@ -259,13 +260,11 @@ def _add_bench(commands: Any) -> None:
     add_commands(_command(commands, "bench", "reproduce the paper: data, runs, tables and figures"))
 
 
-def _lazy(name: str) -> Any:
+def _lazy(name: str, module: str = "newfound.commands") -> Any:
     """A command whose module is imported when it runs, so that --help stays quick."""
 
     def run(options: argparse.Namespace) -> int | None:
-        from newfound import commands
-
-        code: int | None = getattr(commands, name)(options)
+        code: int | None = getattr(importlib.import_module(module), name)(options)
         return code
 
     return run

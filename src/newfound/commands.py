@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from newfound.corpus import Corpus, check_corpus
 from newfound.errors import InputError
 from newfound.runs import check_run_folder, new_run, read_run, write_run
 from newfound.stages import Stages
-from newfound.tables import TableWriter, read_tables, stream_lines, stream_table
+from newfound.tables import read_tables
 
 
 def discover(options: argparse.Namespace) -> None:
@@ -26,7 +25,7 @@ def discover(options: argparse.Namespace) -> None:
     check_run_folder(options.out, options.force)
     _run_config(options)
     corpus, notes = _read_corpus(options)
-    _tell(notes)
+    tell(notes)
     _run_discovery(options, corpus, notes, force=options.force)
 
 
@@ -70,7 +69,7 @@ def _run_discovery(
     validation = None
     if getattr(options, "validation", None):
         held, more = _read_validation(options, corpus)
-        _tell(more)
+        tell(more)
         notes += more
         validation = (held.texts, held.labels)
     # Opened before the long work, so that a place that cannot be written is said at once.
@@ -78,7 +77,7 @@ def _run_discovery(
         discoverer.fit(corpus.texts, corpus.labels, validation=validation)
         if endpoint is not None:
             rename_novel(discoverer, endpoint)
-        _tell(discoverer.notes_)
+        tell(discoverer.notes_)
         scores = None if truth is None else _scores(discoverer.predicted_, truth, corpus)
         write_run(
             folder,
@@ -111,81 +110,15 @@ def _scores(predicted: np.ndarray, truth: np.ndarray, corpus: Corpus) -> dict[st
     return accuracy(predicted[hidden], truth[hidden], set(corpus.known)).to_dict()
 
 
-def predict(options: argparse.Namespace) -> None:
-    """newfound predict: stream a table, or standard input, through a run's model."""
-    from newfound.discoverer import CategoryDiscoverer
-
-    discoverer = CategoryDiscoverer.load(options.folder, getattr(options, "device", None))
-    columns: dict[str, Any] = {
-        "text_column": getattr(options, "text_column", None),
-        "id_column": getattr(options, "id_column", None),
-    }
-    out: Path | None = getattr(options, "out", None)
-    if out is not None and out.exists() and not options.force:
-        raise InputError(f"{out} exists; replace it with --force or choose another name")
-    if options.table == "-":
-        chunks: Iterable[Any] = stream_lines(sys.stdin, 256, **columns)
-        if out is None:
-            plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
-            for rows in _predicted(discoverer, chunks):
-                for values in zip(*rows.values(), strict=True):
-                    print(json.dumps(dict(zip(rows, values, strict=True)), ensure_ascii=plain))
-                sys.stdout.flush()
-            return
-        _write_predictions(discoverer, chunks, out, None)
-        return
-    if out is None:
-        raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
-    stream = stream_table(Path(options.table), **columns)
-    _tell(stream.notes)
-    told = len(stream.notes)
-    _write_predictions(discoverer, stream, out, stream.rows)
-    _tell(stream.notes[told:])
-
-
-def _write_predictions(
-    discoverer: Any, chunks: Iterable[Any], out: Path, total: int | None
-) -> None:
-    count = 0
-    columns = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
-    with TableWriter(out, columns) as writer, Stages().stage("predicting", total) as advance:
-        for rows in _predicted(discoverer, chunks):
-            writer.write(rows)
-            size = len(rows["id"])
-            advance(size)
-            count += size
-    print(f"{count} texts: {out}")
-
-
-def _predicted(discoverer: Any, chunks: Iterable[Any]) -> Iterable[dict[str, list[Any]]]:
-    """Columns id, text, category, kind and probability; an empty text gets no category."""
-    for chunk in chunks:
-        real = [i for i, text in enumerate(chunk.texts) if text.strip()]
-        index, sure = discoverer.predict_index([chunk.texts[i] for i in real])
-        empty: list[Any] = [None] * len(chunk.texts)
-        category, kind, probability = empty.copy(), empty.copy(), empty.copy()
-        for place, found, chance in zip(real, index, sure, strict=True):
-            category[place] = str(discoverer.classes_[found])
-            kind[place] = str(discoverer.kinds_[found])
-            probability[place] = round(float(chance), 4)
-        yield {
-            "id": chunk.ids,
-            "text": chunk.texts,
-            "category": category,
-            "kind": kind,
-            "probability": probability,
-        }
-
-
 def estimate(options: argparse.Namespace) -> None:
     """newfound estimate: the number of categories and the curve behind it."""
     from newfound.counting import count_categories
 
     config = _run_config(options)
     corpus, notes = _read_corpus(options)
-    _tell(notes)
-    _tell(check_corpus(corpus, None))
-    found = count_categories(corpus, config, _settings(options), Stages())
+    tell(notes)
+    tell(check_corpus(corpus, None))
+    found = count_categories(corpus, config, Stages())
     if options.json:
         print(json.dumps(found.to_dict()))
         return
@@ -303,7 +236,8 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
     return chosen
 
 
-def _tell(notes: Sequence[str]) -> None:
+def tell(notes: Sequence[str]) -> None:
+    """Say what the user should know, where it does not mix with the output."""
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
 

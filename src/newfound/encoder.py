@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from newfound.backbone import FAMILIES, Backbone, convert_weights, read_architecture
-from newfound.errors import InputError
+from newfound.errors import InputError, reason
 
 # Short names: the Hub's id, the package that carries the weights, and their sha256.
 SHORT_NAMES: dict[str, dict[str, str]] = {
@@ -70,13 +70,17 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     try:
         stored = load_file(weights_file)
     except SafetensorError as error:
-        raise InputError(f"{weights_file} is damaged ({error}); install it again") from error
+        raise InputError(
+            f"{weights_file} is damaged ({reason(error)}); install it again"
+        ) from error
     weights, word_head = convert_weights(FAMILIES[config["model_type"]], shape, stored, name)
     backbone = Backbone(shape)
     try:
         backbone.load_state_dict(weights)
     except RuntimeError as error:
-        raise InputError(f"{weights_file} does not fit its config.json: {error}") from error
+        raise InputError(
+            f"{weights_file} does not fit its config.json ({reason(error)}): save the encoder again"
+        ) from error
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     if tokenizer.get_vocab_size() > shape.vocabulary:
         raise InputError(
@@ -107,7 +111,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise InputError(f"{path} cannot be read as a tokeniser: {error}") from error
+        raise InputError(f"{path} cannot be read as a tokeniser ({reason(error)})") from error
 
 
 def _find_folder(name: str) -> Path:

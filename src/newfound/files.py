@@ -61,6 +61,9 @@ def write_folder(folder: Path, marker: str) -> Iterator[Path]:
         done = True
     except OSError as error:
         raise InputError(_cannot_write(folder, error)) from error
+    except InputError as error:
+        # The user knows the folder by its own name only.
+        raise InputError(str(error).replace(str(temporary), str(folder))) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -74,16 +74,17 @@ def run_frozen(
         _fill(torch.from_numpy(values), model, tokens, pooled, advance)
     else:
         kept = folder / f"{_key(model, tokens)}.npy"
-        values = _load(kept, shape)
-        if values is None:
+        found = _load(kept, shape)
+        if found is None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(kept) as temporary:
                 on_disk = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
                 _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance)
                 on_disk.flush()
-            values = np.load(kept, mmap_mode="c")
+            found = np.load(kept, mmap_mode="c")
         elif advance:
             advance(len(tokens))
+        values = found
     states = torch.from_numpy(np.array(values) if fits else values)
     return _as_inputs(states.to(device) if fits else states, tokens, pooled, device)
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 import newfound
 from newfound.categories import Category
 from newfound.devices import seeded
-from newfound.errors import InputError
+from newfound.errors import InputError, reason
 from newfound.features import EncoderFeatures
 from newfound.files import write_folder, write_json
 from newfound.task import FeatureMap, Fitted
@@ -109,24 +109,28 @@ def load_model(cls: type[DiscovererType], folder: Path, device: torch.device) ->
         )
         discoverer = cls(**{**about["parameters"], "device": str(device)})
         discoverer.config_ = about["config"]
+        _check(fitted, categories)
     except InputError:
         raise
     except _DAMAGE as error:
         raise InputError(
-            f"the model in {folder} is damaged ({type(error).__name__}: {error}); "
-            "run `newfound discover` again"
+            f"the model in {folder} is damaged ({reason(error)}); run `newfound discover` again"
         ) from error
-    if len(categories) != len(fitted.prototypes) or not len(fitted.known) <= len(categories):
-        raise InputError(
-            f"the model in {folder} is damaged: categories and prototypes differ in number; "
-            "run `newfound discover` again"
-        )
     discoverer.fitted_ = fitted
     discoverer.category_list_ = categories
     discoverer.n_categories_ = len(categories)
     discoverer.device_ = str(device)
     discoverer._set_names()
     return discoverer
+
+
+def _check(fitted: Fitted, categories: list[Category]) -> None:
+    """Refuse parts that do not belong together."""
+    if len(categories) != len(fitted.prototypes) or len(fitted.known) > len(categories):
+        raise ValueError("categories and prototypes differ in number")
+    width = fitted.features(["a text"]).shape[1]
+    if fitted.prototypes.shape != (len(categories), width):
+        raise ValueError(f"prototypes of shape {fitted.prototypes.shape}, features of {width}")
 
 
 def _read_about(folder: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.legend_handler import HandlerTuple
     from matplotlib.patheffects import withStroke
+    from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise InputError(
         "plots need matplotlib, which is not installed; install it with "
@@ -167,7 +168,7 @@ def plot_estimate(
     axes.axvline(estimate, color="#D55E00", linestyle="--", label=f"estimate: {estimate}")
     axes.set_title(f"About {estimate} categories", weight="bold", loc="left")
     axes.set_xlabel("number of categories")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if how:
         sentence = textwrap.fill(_shown(how[:1].upper() + how[1:], 400), 115)
         figure.supxlabel(sentence, x=0.02, ha="left", size=9, color=GREY)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from newfound.assign import fit_temperature
 from newfound.batching import Ragged, bucket_widths, paired_batches, to_device, tokenize
 from newfound.config import Layers, setting
 from newfound.features import EncoderFeatures, pool
@@ -19,6 +20,7 @@ from newfound.files import write_atomically, write_json
 from newfound.frozen import Inputs, features_of, run_frozen
 from newfound.masking import MaskedWords
 from newfound.optimise import Optimiser
+from newfound.prototypes import class_means
 from newfound.stages import Stages
 from newfound.task import Task
 
@@ -83,6 +85,7 @@ def pretrain(
             history = json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
             return Pretrained(classifier, history)
     inputs = inputs or run_frozen(model, tokens)
+    start_from_means(classifier, model, task, inputs)
     history = _train(model, classifier, task, tokens, config, seed, stages, inputs)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +93,26 @@ def pretrain(
             save_file({k: v.cpu().contiguous() for k, v in both.state_dict().items()}, temporary)
         write_json(kept.with_suffix(".json"), history)
     return Pretrained(classifier, history)
+
+
+@torch.no_grad()
+def start_from_means(
+    classifier: nn.Linear, model: EncoderFeatures, task: Task, inputs: Inputs
+) -> None:
+    """Let the classifier start as the rule of the nearest class mean.
+
+    A random start would first bend the features towards random directions, which costs the novel
+    categories most. Scores are -distance^2 / (2 temperature), up to a term that all classes share.
+    """
+    rows = np.flatnonzero(task.learnable)
+    if not len(rows):
+        return
+    raw = features_of(model, inputs, rows, finished=False)
+    targets = task.targets[rows]
+    means = class_means(raw, torch.from_numpy(targets).to(raw.device), len(task.known))
+    temperature = fit_temperature(raw.cpu().numpy(), means.cpu().numpy(), targets)
+    classifier.weight.copy_(means / temperature)
+    classifier.bias.copy_(-means.square().sum(1) / (2 * temperature))
 
 
 def _train(

@@ -41,13 +41,15 @@ def prototype_distances(fitted: Fitted, split: Split, seed: int) -> np.ndarray:
 
     Columns are in matched order (Eqs. 2-3): the known categories' own first, then the novel ones.
     """
-    features = torch.from_numpy(fitted.training_features)
+    device = getattr(fitted.features, "device", torch.device("cpu"))
+    features = torch.from_numpy(fitted.training_features).to(device)
     place = {category: i for i, category in enumerate(split.known)}
-    targets = torch.tensor([-1 if label is None else place[label] for label in split.labels])
+    rows = [-1 if label is None else place[label] for label in split.labels]
+    targets = torch.tensor(rows, device=device)
     labelled = class_means(features, targets, len(split.known))
     centres = kmeans(features[targets < 0], len(fitted.prototypes), starts=10, seed=seed).centres
     order = match_prototypes(labelled, centres).order
-    return distances(labelled, centres).numpy().astype(float)[:, order]
+    return distances(labelled, centres).cpu().numpy().astype(float)[:, order]
 
 
 def tsne_map(features: np.ndarray, seed: int) -> np.ndarray:

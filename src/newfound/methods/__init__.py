@@ -6,7 +6,7 @@ from typing import Any
 
 from newfound.config import override
 from newfound.errors import InputError
-from newfound.methods import dpn
+from newfound.methods import dpn, newfound
 from newfound.task import Fitted
 
 
@@ -23,6 +23,13 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
+    "newfound": Method(
+        newfound.fit,
+        newfound.NewfoundConfig,
+        newfound.EFFORTS,
+        "contrast with neighbours, guided by labels; prototypes by k-means with pinned labels",
+        "this project, docs/method.md",
+    ),
     "dpn": Method(
         dpn.fit,
         dpn.DPNConfig,

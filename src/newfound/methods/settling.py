@@ -17,25 +17,28 @@ def settle(
     feature_map: FeatureMap,
     task: Task,
     features: Tensor,
-    clusters: np.ndarray,
     k: int,
     *,
     seed: int,
+    starts: int = 10,
+    clusters: np.ndarray | None = None,
     estimate: Estimate | None = None,
     history: list[dict[str, Any]] | None = None,
 ) -> Fitted:
-    """Prototypes by k-means from the method's clusters, labelled texts held in their category.
+    """Prototypes by k-means that holds labelled texts in their category and starts at their means.
 
-    features [N, d] are the feature map's own; clusters [N] count the known categories first. The
-    labels in this last step are worth several points of accuracy, and cost a second.
+    features [N, d] are the feature map's own. The other centres start at the means of a method's
+    `clusters` [N] (which count the known categories first) or, without them, by k-means++ from
+    several starts. Labels in this last step are worth several points of accuracy for a second.
     """
     targets = torch.from_numpy(task.targets).to(features.device)
-    clusters_now = torch.from_numpy(clusters).to(features.device)
-    centres = class_means(features, clusters_now, k)
     known = len(task.known)
     labelled = class_means(features, targets, known)
-    centres[:known] = labelled
-    found = seeded_kmeans(features, k, targets, initial=centres, seed=seed)
+    initial = None
+    if clusters is not None:
+        initial = class_means(features, torch.from_numpy(clusters).to(features.device), k)
+        initial[:known] = labelled
+    found = seeded_kmeans(features, k, targets, initial=initial, starts=starts, seed=seed)
     prototypes = found.centres.cpu().numpy().astype(np.float32)
     vectors = features.cpu().numpy()
     # How sure to be is learnt from labelled texts that training did not see, if there are enough.

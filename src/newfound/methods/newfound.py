@@ -1,0 +1,289 @@
+"""Our own method: contrast with neighbours, guided by labels, read out by pinned k-means.
+
+Pretraining gives features in which a text's nearest neighbours mostly share its category. The
+encoder (or only a head on it) then learns by supervised contrast: each text is pulled to one of its
+neighbours and to all texts of the batch that are its neighbours or carry its label, and pushed from
+the rest; where two labels disagree they override the neighbourhood. Cross-entropy on the labels
+goes on beside it. In the end k-means, with the labelled texts held in their categories and their
+means as the first centres, gives the prototypes: labels in this last step name the known categories
+and are worth several points.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from newfound.batching import shuffled_batches, to_device, tokenize
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.estimate import estimate_categories
+from newfound.features import EncoderFeatures
+from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.losses import contrastive_loss
+from newfound.methods.settling import settle
+from newfound.neighbours import nearest_neighbours
+from newfound.optimise import Optimiser
+from newfound.pretraining import (
+    Pretrained,
+    PretrainingConfig,
+    frozen_count,
+    pretrain,
+    widths_for,
+)
+from newfound.stages import Stages
+from newfound.task import Fitted, Task
+
+
+@dataclass(frozen=True)
+class NewfoundConfig:
+    """Settings of the method; nothing depends on a data set's name."""
+
+    head: Literal["none", "tanh", "residual"] = setting("none", "what stands on the pooled vector")
+    pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
+    pretrain_epochs: int = setting(100, "most epochs of pretraining")
+    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
+    pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
+    pretrain_batch: int = setting(128, "texts a step in pretraining")
+    masked_words: bool = setting(True, "masked-word modelling in pretraining")
+    trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
+    epochs: int = setting(40, "epochs of contrast")
+    learning_rate: float = setting(2e-5, "learning rate of contrast")
+    batch: int = setting(256, "texts a step, each with one neighbour")
+    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy")
+    temperature: float = setting(0.07, "sharpness of the contrast")
+    projection: int = setting(128, "width of the space that the contrast is computed in")
+    neighbour_share: float = setting(
+        0.4, "neighbours of a text, as a share of the mean size of a category"
+    )
+    refresh: int = setting(5, "find the neighbours again every so many epochs")
+    replaced_words: float = setting(
+        0.25, "share of words replaced at random in each view, where the words are read"
+    )
+    starts: int = setting(10, "starts of the last k-means")
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 20,
+        "pretrain_learning_rate": 1e-4,
+        "trainable_layers": 0,
+        "epochs": 15,
+        "learning_rate": 1e-3,
+        "refresh": 100,
+        "starts": 3,
+    },
+    "balanced": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 20,
+        "pretrain_learning_rate": 1e-4,
+        "trainable_layers": 0,
+        "epochs": 40,
+        "learning_rate": 1e-3,
+        "refresh": 10,
+    },
+    "best": {},
+}
+
+
+def fit(
+    task: Task,
+    encoder: Encoder,
+    config: NewfoundConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories by contrast with neighbours."""
+    depth = encoder.backbone.shape.layers
+    device = encoder.backbone.words.weight.device
+    model = EncoderFeatures(encoder, head=config.head).to(device)
+    model.freeze(frozen_count(config.pretrain_layers, depth))
+    with stages.stage("tokenising"):
+        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+    with stages.stage("encoding", len(tokens)) as advance:
+        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    k, estimate = task.n_categories, None
+    if k is None:
+        with stages.stage("counting categories"):
+            targets = torch.from_numpy(task.targets).to(device)
+            estimate = estimate_categories(features_of(model, inputs), targets, seed=seed)
+            k = estimate.n_categories
+    pretrained = pretrain(
+        model,
+        task,
+        tokens,
+        pretraining_config(config),
+        seed=seed,
+        stages=stages,
+        inputs=inputs,
+        folder=cache,
+    )
+    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
+        model.freeze(frozen_count(config.trainable_layers, depth))
+        with stages.stage("encoding", len(tokens)) as advance:
+            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    train(model, task, inputs, k, config, pretrained, seed, stages)
+    with stages.stage("settling"):
+        return settle(
+            model,
+            task,
+            features_of(model, inputs),
+            k,
+            seed=seed,
+            starts=config.starts,
+            estimate=estimate,
+            history=pretrained.history,
+        )
+
+
+def pretraining_config(config: NewfoundConfig) -> PretrainingConfig:
+    """The part of the settings that pretraining reads."""
+    return PretrainingConfig(
+        layers=config.pretrain_layers,
+        epochs=config.pretrain_epochs,
+        patience=config.patience,
+        learning_rate=config.pretrain_learning_rate,
+        batch=config.pretrain_batch,
+        masked_words=config.masked_words,
+    )
+
+
+def neighbour_count(texts: int, categories: int, share: float) -> int:
+    """How many neighbours a text has: a share of the mean size of a category, at least one."""
+    return max(1, min(texts - 1, round(share * texts / categories)))
+
+
+def train(
+    model: EncoderFeatures,
+    task: Task,
+    inputs: Inputs,
+    k: int,
+    config: NewfoundConfig,
+    pretrained: Pretrained,
+    seed: int,
+    stages: Stages,
+) -> None:
+    """Train `model` by contrast with neighbours and cross-entropy on the labels."""
+    n, device, classifier = len(task.texts), model.device, pretrained.classifier
+    if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
+        return
+    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    projection = nn.Sequential(
+        nn.Linear(model.width, model.width), nn.GELU(), nn.Linear(model.width, config.projection)
+    ).to(device)
+    # What may be read of a label: held-out texts count as unlabelled here.
+    labels = np.where(task.learnable, task.targets, -1)
+    targets = torch.from_numpy(labels).to(device)
+    learnable = np.flatnonzero(task.learnable)
+    size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
+    count = neighbour_count(n, k, config.neighbour_share)
+    neighbours = nearest_neighbours(features_of(model, inputs), count)
+
+    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
+        states, mask = inputs.batch(rows, width)
+        if model.frozen_layers < 0 and mask is not None and config.replaced_words > 0:
+            views = replace_words(
+                states[: 2 * size], mask[: 2 * size], model, config.replaced_words
+            )
+            states = torch.cat([views, states[2 * size :]])
+        raw = model.from_states(states, mask)
+        unit = F.normalize(projection(raw[: 2 * size]).float(), dim=1)
+        anchors = rows[:size]
+        positive = positives(anchors, neighbours[anchors], targets[anchors])
+        found = {
+            "contrast": contrastive_loss(unit[:size], unit[size:], positive, config.temperature)
+        }
+        if labelled_size:
+            scores = classifier(raw[2 * size :]).float()
+            found["cross_entropy"] = F.cross_entropy(scores, targets[rows[2 * size :]])
+        return found
+
+    optimiser = Optimiser(
+        [model, projection, classifier] if labelled_size else [model, projection],
+        config.learning_rate,
+        schedule_steps=-(-n // size) * config.epochs,
+        graphs=inputs.resident,
+    )
+    with stages.stage("training", config.epochs) as advance:
+        for epoch in range(1, config.epochs + 1):
+            if epoch > 1 and (epoch - 1) % config.refresh == 0:
+                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
+            model.train()
+            batches = contrast_batches(
+                inputs.lengths,
+                size,
+                neighbours.cpu().numpy(),
+                labels,
+                learnable,
+                labelled_size,
+                rng,
+                widths,
+            )
+            for chosen, width in to_device(batches, device):
+                optimiser.accumulate(losses, chosen, width)
+                optimiser.step()
+            means = optimiser.epoch_means()
+            line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
+            pretrained.history.append(line | means)
+            advance(1)
+
+
+def contrast_batches(
+    lengths: np.ndarray,
+    size: int,
+    neighbours: np.ndarray,
+    labels: np.ndarray,
+    labelled: np.ndarray,
+    labelled_size: int,
+    rng: np.random.Generator,
+    widths: np.ndarray | None,
+) -> list[tuple[np.ndarray, int]]:
+    """One epoch of rows: `size` anchors, a neighbour of each, then labelled texts.
+
+    An anchor whose drawn neighbour carries another label is its own partner instead.
+    """
+    batches = []
+    for anchors, _ in shuffled_batches(lengths, size, rng):
+        drawn = rng.integers(neighbours.shape[1], size=len(anchors))
+        partners = neighbours[anchors, drawn]
+        both = (labels[anchors] >= 0) & (labels[partners] >= 0)
+        partners = np.where(both & (labels[anchors] != labels[partners]), anchors, partners)
+        extra = (
+            rng.choice(labelled, labelled_size, replace=False) if labelled_size else labelled[:0]
+        )
+        rows = np.concatenate([anchors, partners, extra])
+        longest = int(lengths[rows].max())
+        width = longest if widths is None else int(widths[np.searchsorted(widths, longest)])
+        batches.append((rows, width))
+    return batches
+
+
+def positives(rows: Tensor, neighbours: Tensor, targets: Tensor) -> Tensor:
+    """Which texts of a batch are positives of each other [B, B].
+
+    Neighbours (of one or the other) and texts with the same label are; texts with different labels
+    never are. rows [B], their neighbours [B, k], their targets [B] with -1 for unlabelled.
+    """
+    near = (neighbours[:, :, None] == rows).any(1)
+    near = near | near.T
+    labelled = targets >= 0
+    both = labelled[:, None] & labelled
+    same = targets[:, None] == targets
+    return torch.where(both, same, near)
+
+
+def replace_words(ids: Tensor, mask: Tensor, model: EncoderFeatures, share: float) -> Tensor:
+    """A view of a text: `share` of its ordinary words are replaced by random ones."""
+    special = torch.tensor(model.encoder.special_ids, device=ids.device)
+    chosen = (torch.rand(ids.shape, device=ids.device) < share) & mask & ~torch.isin(ids, special)
+    random_words = torch.randint(model.backbone.shape.vocabulary, ids.shape, device=ids.device)
+    return torch.where(chosen, random_words, ids)

