@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: other tests want a core, too
+
 WORDS = """[PAD] [UNK] [CLS] [SEP] [MASK] the my a card lost pay bill money bank cash trip flight
 hotel book travel music play song loud stop weather rain sun cold warm day please help me now"""
 VOCABULARY = WORDS.split()

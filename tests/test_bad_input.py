@@ -321,8 +321,9 @@ def test_estimate_checks_the_same(refuse: Refuse, table: Path, tiny_encoder: str
     shared = ["estimate", table, "--encoder", tiny_encoder]
     assert "--seed must be" in refuse(*shared, "--seed", "x")
     assert "the device 'gpu' is unknown" in refuse(*shared, "--device", "gpu")
-    assert "has no setting 'speed'" in refuse(*shared, "--set", "speed=1")
-    assert "unrecognized arguments: --categories" in refuse(*shared, "--categories", "3")
+    assert "--max-tokens must be at least 3" in refuse(*shared, "--max-tokens", "1")
+    for flag in ("--categories", "--method", "--effort", "--set"):  # nothing is trained
+        assert f"unrecognized arguments: {flag}" in refuse(*shared, flag, "3")
 
 
 @pytest.mark.parametrize(

@@ -421,7 +421,7 @@ def test_predict_takes_a_saved_model_too(command: Command, tmp_path: Path, small
 
 
 def test_estimate(command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path) -> None:
-    chosen = ["--encoder", tiny_encoder, "--set", "pretrain_epochs=2", "--effort", "fast"]
+    chosen = ["--encoder", tiny_encoder]
     table = put(tmp_path / "t.csv", task)
     done = command("estimate", table, *chosen)
     assert done.code == 0, done.err
@@ -444,7 +444,7 @@ def test_estimate_at_the_edges(
 ) -> None:
     given: list[str | None] = list(task.truth) if labels == "all" else [None] * len(task.texts)
     table = put(tmp_path / "t.csv", SmallTask(task.texts, given, task.truth))
-    done = command("estimate", table, "--encoder", tiny_encoder, "--set", "pretrain_epochs=1")
+    done = command("estimate", table, "--encoder", tiny_encoder)
     assert done.code == 0, done.err
     assert done.out.startswith("About 4 " if labels == "all" else "About ")
     assert "no text is labelled" in done.err if labels == "none" else "every text is" in done.err

@@ -31,7 +31,7 @@ def setting(
 class RunConfig:
     """What a user chooses for a discovery; None means: follow the encoder, data or hardware."""
 
-    method: str = setting("dpn", "how categories are found; `newfound methods` lists them")
+    method: str = setting("newfound", "how categories are found; `newfound methods` lists them")
     encoder: str = setting("minilm", "short name (minilm, mpnet, bert), folder or Hub id")
     n_categories: int | Literal["auto"] = setting(
         "auto",

@@ -38,7 +38,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "dpn",
+        method: str = "newfound",
         encoder: str = "minilm",
         n_categories: int | str = "auto",
         effort: str | None = None,
@@ -208,6 +208,18 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     def transform(self, texts: Sequence[str]) -> np.ndarray:
         """Features [N, d] of texts."""
         return self._features(texts)
+
+    def use_int8(self, texts: Sequence[str], folder: str | Path | None = None) -> str:
+        """Encode in int8 from now on, on a CPU, calibrated on `texts`; say how near that comes.
+
+        With a `folder` the converted model is kept there and read by the next call. Needs the extra
+        newfound[openvino].
+        """
+        from newfound.int8 import use_int8
+
+        self._require_fit()
+        place = None if folder is None else Path(folder)
+        return str(use_int8(self.fitted_, check_texts(texts), place))
 
     def _features(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         self._require_fit()

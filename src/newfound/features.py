@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from newfound.backbone import Architecture, Backbone
 from newfound.batching import Ragged, plan_batches, tokenize
 from newfound.encoder import Encoder, read_tokenizer
-from newfound.files import write_atomically, write_json
+from newfound.files import write_atomically, write_json, write_text
 from newfound.stages import Advance
 
 TOKEN_BUDGET = {"cpu": 1024, "cuda": 65536}  # tokens a batch when encoding
@@ -182,8 +182,7 @@ class EncoderFeatures(nn.Module):
         weights = {key: value.cpu().contiguous() for key, value in self.state_dict().items()}
         with write_atomically(folder / "encoder.safetensors") as temporary:
             save_file(weights, temporary)
-        with write_atomically(folder / "tokenizer.json") as temporary:
-            self.encoder.tokenizer.save(str(temporary))
+        write_text(folder / "tokenizer.json", self.encoder.tokenizer.to_str())
         settings = {
             "architecture": self.backbone.shape.to_dict(),
             "encoder": self.encoder.name,

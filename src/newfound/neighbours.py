@@ -7,7 +7,7 @@ from torch import Tensor
 BLOCK = 2**24  # similarities held at a time
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def nearest_neighbours(features: Tensor, count: int) -> Tensor:
     """The `count` texts most similar by cosine to each text, itself left out: [N, count]."""
     unit = F.normalize(features.float(), dim=1)

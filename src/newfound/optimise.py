@@ -5,11 +5,14 @@ Small encoders on a large GPU spend their time launching kernels, not computing.
 On a CPU the same calls simply run.
 """
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from newfound.errors import InputError
 
 Term = Callable[[Tensor, int], dict[str, Tensor]]  # (rows [B], width) -> losses by name
 
@@ -142,4 +145,8 @@ class Optimiser:
         for total in self._sums.values():
             total.zero_()
         self._count = 0
+        if not all(map(math.isfinite, means.values())):
+            raise InputError(
+                "training diverged (the loss is not a number); choose a smaller learning rate"
+            )
         return means

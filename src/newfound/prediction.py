@@ -36,7 +36,11 @@ def predict(options: argparse.Namespace) -> None:
     if writer is None and not piped:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
     table = None if piped else stream_table(Path(options.table), **columns)
-    discoverer = CategoryDiscoverer.load(options.folder, getattr(options, "device", None))
+    # int8 is a CPU's: it is the default device then, and a GPU that is asked for is refused.
+    device = getattr(options, "device", "cpu" if options.int8 else None)
+    discoverer = CategoryDiscoverer.load(options.folder, device)
+    if options.int8:
+        tell([_use_int8(discoverer, options.folder)])
     if table is not None:
         tell(table.notes)
     told = len(table.notes) if table is not None else 0
@@ -51,6 +55,20 @@ def predict(options: argparse.Namespace) -> None:
     if table is not None:
         tell(table.notes[told:])  # some come only at the end of the table
     print(f"{count} texts: {out}")
+
+
+def _use_int8(discoverer: "CategoryDiscoverer", folder: Path) -> str:
+    """Switch to int8, calibrated on the run's own texts; the result is kept beside the model."""
+    inside = folder / "model"
+    tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
+    if not inside.is_dir() or not tables:
+        raise InputError(
+            f"{folder} is not a whole run: --int8 is calibrated on the texts in its assignments; "
+            "name a run folder"
+        )
+    # The first chunk is enough to draw from, however long the table is.
+    texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
+    return discoverer.use_int8(texts, inside / "int8")
 
 
 def predicted(discoverer: "CategoryDiscoverer", chunks: Iterable[TableChunk]) -> Iterator[Rows]:

@@ -56,21 +56,23 @@ class DPNConfig:
     pretrain_epochs: int = setting(100, "most epochs of pretraining")
     patience: int = setting(20, "epochs without a better validation accuracy before it stops")
     pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
-    pretrain_batch: int = setting(128, "texts a step in pretraining")
+    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
     trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
     epochs: int = setting(60, "epochs of training")
     learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
-    batch: int = setting(256, "unlabelled texts a step in training")
-    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy")
-    temperature: float = setting(0.07, "tau: sharpness of the soft assignment (Eqs. 6, 8)")
+    batch: int = setting(256, "unlabelled texts a step in training", low=1)
+    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
+    temperature: float = setting(
+        0.07, "tau: sharpness of the soft assignment (Eqs. 6, 8)", low=1e-3
+    )
     transfer_weight: float = setting(
         1.0,
         "gamma: weight of the transfer from labels (Eq. 9); the paper's 10 to 90 go with features "
         "of no fixed length, whose distances are that much larger",
     )
-    momentum: float = setting(0.9, "alpha: how slowly labelled prototypes move (Eq. 11)")
-    starts: int = setting(10, "k-means starts")
+    momentum: float = setting(0.9, "alpha: how slowly labelled prototypes move (Eq. 11)", high=1)
+    starts: int = setting(10, "k-means starts", low=1)
     coupled: bool = setting(
         False,
         "the released code's reading: every text against all prototypes, transfer averaged "
@@ -221,6 +223,7 @@ def train(
     rows = np.arange(len(task.texts)) if config.coupled else task.unlabelled
     if config.epochs == 0 or len(rows) == 0 or not any(w.requires_grad for w in model.parameters()):
         return clusters
+    torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     targets = torch.from_numpy(task.targets).to(device)
     cluster_of = torch.from_numpy(clusters).to(device)
     learnable = np.flatnonzero(task.learnable) if config.cross_entropy else rows[:0]

@@ -48,23 +48,23 @@ class NewfoundConfig:
     pretrain_epochs: int = setting(100, "most epochs of pretraining")
     patience: int = setting(20, "epochs without a better validation accuracy before it stops")
     pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
-    pretrain_batch: int = setting(128, "texts a step in pretraining")
+    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining")
     trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
     epochs: int = setting(40, "epochs of contrast")
     learning_rate: float = setting(2e-5, "learning rate of contrast")
-    batch: int = setting(256, "texts a step, each with one neighbour")
-    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy")
-    temperature: float = setting(0.07, "sharpness of the contrast")
-    projection: int = setting(128, "width of the space that the contrast is computed in")
+    batch: int = setting(256, "texts a step, each with one neighbour", low=1)
+    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
+    temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
+    projection: int = setting(128, "width of the space that the contrast is computed in", low=1)
     neighbour_share: float = setting(
         0.4, "neighbours of a text, as a share of the mean size of a category"
     )
-    refresh: int = setting(5, "find the neighbours again every so many epochs")
+    refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
         0.25, "share of words replaced at random in each view, where the words are read"
     )
-    starts: int = setting(10, "starts of the last k-means")
+    starts: int = setting(10, "starts of the last k-means", low=1)
 
 
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -176,6 +176,7 @@ def train(
     n, device, classifier = len(task.texts), model.device, pretrained.classifier
     if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
         return
+    torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
     projection = nn.Sequential(
         nn.Linear(model.width, model.width), nn.GELU(), nn.Linear(model.width, config.projection)

@@ -1,0 +1,88 @@
+"""The contrast with neighbours: its parts against loops, the whole on easy data."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newfound.encoder import load_encoder
+from newfound.features import EncoderFeatures
+from newfound.methods.newfound import (
+    contrast_batches,
+    neighbour_count,
+    positives,
+    replace_words,
+)
+from newfound.neighbours import nearest_neighbours
+
+
+@given(n=st.integers(2, 30), count=st.integers(1, 10), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_neighbours_by_loop(n: int, count: int, seed: int) -> None:
+    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(seed))
+    found = nearest_neighbours(x, count)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        by_cosine = sorted(others, key=lambda j: -float(torch.cosine_similarity(x[i], x[j], dim=0)))
+        assert found[i].tolist() == by_cosine[: min(count, n - 1)]
+
+
+def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(50, 4)
+    whole = nearest_neighbours(x, 5)
+    monkeypatch.setattr("newfound.neighbours.BLOCK", 120)
+    assert torch.equal(nearest_neighbours(x, 5), whole)
+
+
+@given(seed=st.integers(0, 999))
+@settings(max_examples=40, deadline=None)
+def test_positives_by_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = torch.from_numpy(rng.permutation(20)[:6])
+    near = torch.from_numpy(rng.integers(20, size=(6, 3)))
+    targets = torch.from_numpy(rng.integers(-1, 2, size=6))
+    found = positives(rows, near, targets)
+    for i in range(6):
+        for j in range(6):
+            if targets[i] >= 0 and targets[j] >= 0:
+                wanted = bool(targets[i] == targets[j])
+            else:
+                wanted = int(rows[j]) in near[i].tolist() or int(rows[i]) in near[j].tolist()
+            assert bool(found[i, j]) == wanted
+
+
+def test_batches_pair_anchors_with_neighbours_unless_labels_disagree() -> None:
+    rng = np.random.default_rng(0)
+    near = np.array([[1], [0], [3], [2], [5], [4]])
+    labels = np.array([0, 1, 0, 0, -1, 1])
+    batches = contrast_batches(
+        np.ones(6, np.int64), 3, near, labels, np.array([0, 1, 2, 3, 5]), 2, rng, None
+    )
+    partner = {}
+    for rows, _ in batches:
+        assert len(rows) == 3 + 3 + 2
+        partner |= dict(zip(rows[:3].tolist(), rows[3:6].tolist(), strict=True))
+        assert (labels[rows[6:]] >= 0).all()
+    assert partner == {0: 0, 1: 1, 2: 3, 3: 2, 4: 5, 5: 4}
+
+
+def test_neighbour_count_follows_the_data() -> None:
+    assert neighbour_count(9003, 77, 0.4) == 47
+    assert neighbour_count(18000, 20, 0.4) == 360
+    assert neighbour_count(10, 9, 0.4) == 1
+    assert neighbour_count(3, 1, 5.0) == 2
+
+
+def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> None:
+    model = EncoderFeatures(load_encoder(tiny_encoder))
+    torch.manual_seed(0)
+    ids = torch.full((200, 20), 10)
+    ids[:, 0] = 2
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    mask[:, 15:] = False
+    view = replace_words(ids, mask, model, 0.5)
+    assert (view[:, 0] == 2).all()
+    assert (view[:, 15:] == 10).all()
+    changed = (view[:, 1:15] != 10).float().mean().item()
+    assert changed == pytest.approx(0.5 * 34 / 35, abs=0.03)
