@@ -86,7 +86,7 @@ def test_the_installed_package_is_checked_and_used() -> None:
 def test_weights_that_are_not_the_published_ones_are_refused(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_find_folder", lambda name: copy)
+    monkeypatch.setattr(module, "find_folder", lambda name: copy)
     assert "the weights of minilm in" in refused("minilm")
     assert "are damaged (sha256" in refused("minilm")
 

@@ -276,6 +276,8 @@ def _lazy(name: str, module: str = "newfound.commands") -> Any:
         # Torch's threads spin while they wait, which is several times slower as soon as another
         # program wants a core. It is read when torch is loaded, so it is said before.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        # numpy's linear algebra is small here, and its threads cannot be told not to spin.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         code: int | None = getattr(importlib.import_module(module), name)(options)
         return code
 

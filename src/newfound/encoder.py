@@ -51,7 +51,7 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     """Load an encoder by short name, folder or Hub id."""
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling {pooling!r} is unknown; choose one of {', '.join(POOLINGS)}")
-    folder = _find_folder(name)
+    folder = find_folder(name)
     config = _read_json(folder / "config.json")
     shape = read_architecture(config, name)
     weights_file = folder / "model.safetensors"
@@ -114,7 +114,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
         raise InputError(f"{path} cannot be read as a tokeniser ({reason(error)})") from error
 
 
-def _find_folder(name: str) -> Path:
+def find_folder(name: str) -> Path:
     """Resolve a name: a folder, then an installed weights package, then the Hub."""
     if Path(name).is_dir():
         return Path(name)

@@ -10,7 +10,8 @@ from newfound.words import BREAK, LONGEST_WORD, is_written, plain, same_stem, sp
 
 LONGEST_NAME = 40  # characters, before a number
 LONGEST_PHRASE = 4  # words
-CENTRAL = 0.1  # share of the best word's worth with which a word may begin or end a name
+CENTRAL = 0.25  # share of the best word's worth with which a word may begin or end a name
+BEST = 3  # keywords of which a name holds at least one
 POWER = 0.7  # of a word's score: the best word should not drown the others
 Places = list[tuple[str, int, int]]  # words of a text with their start and end
 ENDS = 0.2  # a word that ends a phrase less often than this is a poor last word
@@ -26,15 +27,17 @@ def candidate_names(
     ends other phrases ("exchange rate", not "exchange rate was") and its first does not always
     follow the same word ("top up", not "up with cash"). Phrases with the same such words
     ("activate my card", "activate the card") count as one, in the form used most. Keywords side
-    by side follow, for when no phrase is free.
+    by side follow, for when no phrase is free. A phrase without one of the best keywords is no name:
+    many texts say "your name" that are about something else.
 
     texts: typical texts; scores: of words; keywords: best first.
     """
     marked = [spans(text) for text in texts]
     worth = {word: score**POWER for word, score in scores.items() if score > 0}
-    found = _worthy_phrases(texts, marked, worth, CENTRAL)
+    best = {word for keyword in keywords[:BEST] for word in keyword.split()}
+    found = _worthy_phrases(texts, marked, worth, CENTRAL, best)
     if not found:  # one word outshines all others
-        found = _worthy_phrases(texts, marked, worth, CENTRAL / 5)
+        found = _worthy_phrases(texts, marked, worth, CENTRAL / 5, best)
     found.sort(key=lambda each: (-round(each[0], 12), each[1]))
     written = _written(texts, marked)
     pairs = [(0.0, _title(name)) for name in _side_by_side(texts, keywords, written)]
@@ -42,9 +45,9 @@ def candidate_names(
 
 
 def _worthy_phrases(
-    texts: list[str], marked: list[Places], worth: dict[str, float], share: float
+    texts: list[str], marked: list[Places], worth: dict[str, float], share: float, best: set[str]
 ) -> list[tuple[float, str]]:
-    """Phrases that several texts use, with their worth."""
+    """Phrases that several texts use and that hold one of the best words, with their worth."""
     least = share * max(worth.values(), default=0.0)
     central = {word for word, value in worth.items() if value >= least}
     forms: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -55,7 +58,7 @@ def _worthy_phrases(
     found: list[tuple[float, str]] = []
     for key, used in forms.items():
         count = sum(used.values())
-        if count < 2 <= len(texts) // 2:
+        if count < 2 <= len(texts) // 2 or not best.intersection(key):
             continue
         # The commonest form; of equals the shortest, then one in lower case.
         form = min(used, key=lambda form: (-used[form], len(form), form.swapcase()))

@@ -34,6 +34,7 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         add("count", "estimate the number of categories (Table 4): one line a data set, seed")
     )
     _add_splits(add("splits", "count what the protocol gives a method (Table 1)"))
+    _add_speed(add("speed", "measure encoding, training, k-means and whole commands beside peers"))
     _add_tables(add("tables", "render the paper's tables as Markdown from the result lines"))
     _add_figures(add("figures", "draw the paper's figures from result lines and artefacts"))
 
@@ -92,6 +93,36 @@ def _add_splits(command: argparse.ArgumentParser) -> None:
         type=Path,
         default=RESULTS / "table1.jsonl",
         help="result lines",
+    )
+
+
+def _add_speed(command: argparse.ArgumentParser) -> None:
+    _add_data(command)
+    command.add_argument("--texts", type=int, default=4000, help="texts of BANKING to work on")
+    command.add_argument("--repeats", type=int, default=3, help="medians are over so many")
+    command.add_argument(
+        "--only",
+        metavar="PART[,..]",
+        default=argparse.SUPPRESS,
+        help="encoding, training, kmeans, discover, imports, growth (default: all but growth)",
+    )
+    command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
+    command.add_argument(
+        "--efforts", metavar="EFFORT[,..]", default="fast,balanced", help="of `discover`"
+    )
+    command.add_argument(
+        "--growth-texts",
+        type=int,
+        default=200_000,
+        help="the largest table that growth predicts; a million takes a while",
+    )
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=RESULTS / "speed.jsonl",
+        help="file that lines are appended to",
     )
 
 

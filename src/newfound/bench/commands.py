@@ -141,6 +141,32 @@ def fetch(options: argparse.Namespace) -> None:
     print(f"The data sets are in {folder}; name it with --data or NEWFOUND_DATA.")
 
 
+def speed(options: argparse.Namespace) -> None:
+    """newfound bench speed: medians and ratios of what takes time."""
+    from newfound.bench.speed import Asked, chosen_sections, measure
+    from newfound.bench.speed_table import speed_table
+    from newfound.config import EFFORTS
+
+    sections = chosen_sections(getattr(options, "only", None))
+    efforts = tuple(names(options.efforts, "--efforts"))
+    if not set(efforts) <= set(EFFORTS):
+        raise InputError(f"--efforts takes some of {', '.join(EFFORTS)}, not {options.efforts!r}")
+    for flag, value in (("--texts", options.texts), ("--repeats", options.repeats)):
+        if value < 1:
+            raise InputError(f"{flag} must be at least 1, not {value}")
+    if options.growth_texts < 8:
+        raise InputError(f"--growth-texts must be at least 8, not {options.growth_texts}")
+    asked = Asked(
+        read_data_set(data_folder(getattr(options, "data", None)), "banking"),
+        texts=options.texts,
+        repeats=options.repeats,
+        encoder=options.encoder,
+        efforts=efforts,
+        growth_texts=options.growth_texts,
+    )
+    print(speed_table(measure(asked, sections, options.out)))
+
+
 def tables(options: argparse.Namespace) -> None:
     """newfound bench tables: Markdown from result lines."""
     from newfound.bench.tables import write_tables

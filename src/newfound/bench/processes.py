@@ -1,12 +1,12 @@
 """Run a command as a user would, and say how long it took and how much memory it held."""
 
-import os
+import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from newfound.errors import InputError
 
@@ -20,25 +20,35 @@ class Finished:
     output: str
 
 
-def run_process(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None
-) -> Finished:
-    """Run a command to its end; its own peak of memory, not that of other children, is read."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        begun = time.perf_counter()
-        process = subprocess.Popen(
-            list(command), stdout=out, stderr=err, env={**os.environ, **(environment or {})}
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        if process.returncode:
-            told = " ".join(err.read().split())[-500:]
-            raise InputError(f"{' '.join(command[:5])} ... failed ({process.returncode}): {told}")
-        scale = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
-        return Finished(seconds, usage.ru_maxrss / scale, out.read())
+# A child's peak begins with its parent's size, so a small process stands between the two.
+BETWEEN = """
+import json, os, subprocess, sys, time
+begun = time.perf_counter()
+process = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(process.pid, 0)
+found = [time.perf_counter() - begun, usage.ru_maxrss, os.waitstatus_to_exitcode(status)]
+with open(sys.argv[1], "w") as file:
+    json.dump(found, file)
+"""
+
+
+def run_process(command: Sequence[str]) -> Finished:
+    """Run a command to its end."""
+    with tempfile.TemporaryDirectory(prefix="newfound-") as folder:
+        told = Path(folder) / "told.json"
+        between = [sys.executable, "-I", "-S", "-c", BETWEEN, str(told)]
+        done = subprocess.run([*between, *command], capture_output=True, text=True, check=False)
+        if not told.is_file():
+            raise InputError(f"{command[0]} could not be run: {_end(done.stderr)}")
+        seconds, peak, code = json.loads(told.read_text())
+    if code:
+        raise InputError(f"{' '.join(command[:5])} ... failed ({code}): {_end(done.stderr)}")
+    scale = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
+    return Finished(seconds, peak / scale, done.stdout)
+
+
+def _end(text: str) -> str:
+    return " ".join(text.split())[-500:]
 
 
 def newfound_command(*arguments: str) -> list[str]:

@@ -24,6 +24,7 @@ from newfound.bench.rows import (
     seed_list,
     select_runs,
 )
+from newfound.bench.speed_table import speed_table
 from newfound.errors import InputError
 from newfound.files import write_text
 
@@ -204,12 +205,19 @@ def _at(value: Any, path: Sequence[str]) -> float | None:
     return None if value is None else float(value)
 
 
-TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
+TABLES = {
+    "table1": table1,
+    "table2": table2,
+    "table3": table3,
+    "table4": table4,
+    "speed": speed_table,
+}
 HEADINGS = {
     "table1": "Table 1: the protocol",
     "table2": "Table 2: accuracy",
     "table3": "Table 3: ablations of DPN",
     "table4": "Table 4: the number of categories",
+    "speed": "Speed",
 }
 
 

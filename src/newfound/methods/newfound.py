@@ -67,28 +67,17 @@ class NewfoundConfig:
     starts: int = setting(10, "starts of the last k-means", low=1)
 
 
+_HEAD_ONLY: dict[str, Any] = {
+    "head": "residual",
+    "pretrain_layers": 0,
+    "pretrain_epochs": 20,
+    "pretrain_learning_rate": 1e-4,
+    "trainable_layers": 0,
+    "learning_rate": 5e-4,
+}
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {
-        "head": "residual",
-        "pretrain_layers": 0,
-        "pretrain_epochs": 20,
-        "pretrain_learning_rate": 1e-4,
-        "trainable_layers": 0,
-        "epochs": 15,
-        "learning_rate": 1e-3,
-        "refresh": 100,
-        "starts": 3,
-    },
-    "balanced": {
-        "head": "residual",
-        "pretrain_layers": 0,
-        "pretrain_epochs": 20,
-        "pretrain_learning_rate": 1e-4,
-        "trainable_layers": 0,
-        "epochs": 40,
-        "learning_rate": 1e-3,
-        "refresh": 10,
-    },
+    "fast": {**_HEAD_ONLY, "epochs": 15, "temperature": 0.1, "refresh": 100},
+    "balanced": {**_HEAD_ONLY, "epochs": 30, "refresh": 10},
     "best": {},
 }
 

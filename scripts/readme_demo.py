@@ -1,0 +1,24 @@
+"""Run the demo and put what it prints into the README: python scripts/readme_demo.py"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Replace what stands between the README's demo markers by the demo's output."""
+    command = [sys.executable, "-m", "newfound.cli", "demo"]
+    run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    lines = "\n".join(line.rstrip() for line in run.stdout.splitlines())
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    block = f"<!-- demo -->\n```\n{lines}\n```\n<!-- /demo -->"
+    text = re.sub("<!-- demo -->.*<!-- /demo -->", lambda _: block, text, flags=re.DOTALL)
+    readme.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
