@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,17 @@ def test_lines_of_json_and_tables_of_json_agree(
         path = tmp_path_factory.getbasetemp() / "agree.jsonl"
         path.write_text("".join(lines), encoding="utf-8")
         assert read_tables([path]).corpus.texts == texts
+
+
+def test_a_pipe_is_answered_line_by_line() -> None:
+    end, start = os.pipe()
+    with os.fdopen(end, "rb") as reader:
+        chunks = stream_lines(reader, 100)
+        os.write(start, b"one\ntw")
+        assert next(chunks).texts == ["one"]
+        os.write(start, b"o\n\nthree")
+        assert next(chunks).texts == ["two", ""]
+        os.close(start)
+        last = next(chunks)
+        assert (last.ids, last.texts) == (["4"], ["three"])
+        assert list(chunks) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
@@ -25,7 +26,6 @@ from newfound.stages import Advance, Stages
 from newfound.task import Fitted, make_task
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -172,10 +172,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.kinds_ = np.array([category.kind for category in self.category_list_], object)
 
     @property
-    def categories_(self) -> "pd.DataFrame":
+    def categories_(self) -> pd.DataFrame:
         """One row a category: id, name, kind, size, keywords, examples, mean confidence, ..."""
-        import pandas as pd  # half a second that the commands do without
-
         self._require_fit()
         table = pd.DataFrame([asdict(category) for category in self.category_list_])
         for column in ("keywords", "examples", "border"):

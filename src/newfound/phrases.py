@@ -27,8 +27,8 @@ def candidate_names(
     ends other phrases ("exchange rate", not "exchange rate was") and its first does not always
     follow the same word ("top up", not "up with cash"). Phrases with the same such words
     ("activate my card", "activate the card") count as one, in the form used most. Keywords side
-    by side follow, for when no phrase is free. A phrase without one of the best keywords is no name:
-    many texts say "your name" that are about something else.
+    by side follow, for when no phrase is free. A phrase without one of the best keywords is no
+    name: many texts say "your name" that are about something else.
 
     texts: typical texts; scores: of words; keywords: best first.
     """

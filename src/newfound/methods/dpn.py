@@ -7,19 +7,18 @@ follow slowly (Eq. 11).
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.batching import paired_batches, to_device, tokenize
-from newfound.config import Layers, setting
+from newfound.batching import paired_batches, to_device
+from newfound.config import setting
 from newfound.encoder import Encoder
-from newfound.estimate import estimate_categories
-from newfound.features import EncoderFeatures
-from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.frozen import features_of
 from newfound.kmeans import kmeans
 from newfound.losses import (
     dpn_loss,
@@ -31,34 +30,18 @@ from newfound.losses import (
     transfer_loss,
 )
 from newfound.methods.settling import settle
+from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
-from newfound.pretraining import (
-    Pretrained,
-    PretrainingConfig,
-    frozen_count,
-    pretrain,
-    widths_for,
-)
+from newfound.pretraining import widths_for
 from newfound.prototypes import class_means, match_prototypes, moving_average
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
 
 @dataclass(frozen=True)
-class DPNConfig:
+class DPNConfig(StartConfig):
     """Settings of DPN; the defaults are the paper's for BANKING but where it is said."""
 
-    head: Literal["none", "tanh", "residual"] = setting(
-        "none", "what stands on the pooled vector: nothing, the released code's tanh layer, an MLP"
-    )
-    normalise: bool = setting(True, "give every feature unit length")
-    pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
-    pretrain_epochs: int = setting(100, "most epochs of pretraining")
-    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
-    pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
-    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
-    masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
-    trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
     epochs: int = setting(60, "epochs of training")
     learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
     batch: int = setting(256, "unlabelled texts a step in training", low=1)
@@ -118,63 +101,28 @@ PAPER: dict[str, dict[str, Any]] = {
 
 
 def fit(
-    task: Task, encoder: Encoder, config: DPNConfig, *, seed: int, stages: Stages, cache: Any = None
+    task: Task,
+    encoder: Encoder,
+    config: DPNConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
 ) -> Fitted:
     """Find categories with DPN."""
-    depth = encoder.backbone.shape.layers
-    device = encoder.backbone.words.weight.device
-    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
-    model.freeze(frozen_count(config.pretrain_layers, depth))
-    with stages.stage("tokenising"):
-        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
-    with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    k, estimate = task.n_categories, None
-    if k is None:
-        # Before training: afterwards labelled texts lie closer together than others of their kind.
-        with stages.stage("counting categories"):
-            targets = torch.from_numpy(task.targets).to(device)
-            estimate = estimate_categories(features_of(model, inputs), targets, seed=seed)
-            k = estimate.n_categories
-    pretrained = pretrain(
-        model,
-        task,
-        tokens,
-        pretraining_config(config),
-        seed=seed,
-        stages=stages,
-        inputs=inputs,
-        folder=cache,
-    )
-    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
-        model.freeze(frozen_count(config.trainable_layers, depth))
-        with stages.stage("encoding", len(tokens)) as advance:
-            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    features = features_of(model, inputs)
-    clusters = train(model, task, inputs, features, k, config, pretrained, seed, stages)
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    clusters = train(start, task, config, seed, stages)
     with stages.stage("settling"):
         return settle(
-            model,
+            start.model,
             task,
-            features_of(model, inputs),
-            k,
+            features_of(start.model, start.inputs),
+            start.k,
             seed=seed,
             clusters=clusters,
-            estimate=estimate,
-            history=pretrained.history,
+            estimate=start.estimate,
+            history=start.pretrained.history,
         )
-
-
-def pretraining_config(config: DPNConfig) -> PretrainingConfig:
-    """The part of DPN's settings that pretraining reads."""
-    return PretrainingConfig(
-        layers=config.pretrain_layers,
-        epochs=config.pretrain_epochs,
-        patience=config.patience,
-        learning_rate=config.pretrain_learning_rate,
-        batch=config.pretrain_batch,
-        masked_words=config.masked_words,
-    )
 
 
 def cluster_and_match(
@@ -201,25 +149,17 @@ def cluster_and_match(
     return clusters, found.centres[torch.from_numpy(matching.order).to(features.device)], labelled
 
 
-def train(
-    model: EncoderFeatures,
-    task: Task,
-    inputs: Inputs,
-    features: Tensor,
-    k: int,
-    config: DPNConfig,
-    pretrained: Pretrained,
-    seed: int,
-    stages: Stages,
-) -> np.ndarray:
-    """Steps 2-5: train `model` with the decoupled losses; returns the cluster of each text.
+def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages) -> np.ndarray:
+    """Steps 2-5: train the model with the decoupled losses; returns the cluster of each text.
 
     The classifier of pretraining goes on learning: a fresh one would need most of the training
     just to agree with the features.
     """
-    device, known, classifier = model.device, len(task.known), pretrained.classifier
+    model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
+    device, known = model.device, len(task.known)
     with stages.stage("clustering"):
-        clusters, unlabelled, labelled = cluster_and_match(features, task, k, config, seed)
+        features = features_of(model, inputs)
+        clusters, unlabelled, labelled = cluster_and_match(features, task, start.k, config, seed)
     rows = np.arange(len(task.texts)) if config.coupled else task.unlabelled
     if config.epochs == 0 or len(rows) == 0 or not any(w.requires_grad for w in model.parameters()):
         return clusters
@@ -264,7 +204,7 @@ def train(
                 labelled.copy_(moving_average(labelled, means, config.momentum))
             means_by_loss = optimiser.epoch_means()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means_by_loss.values())}
-            pretrained.history.append(line | means_by_loss)
+            start.pretrained.history.append(line | means_by_loss)
             advance(1)
     return clusters
 

@@ -11,45 +11,32 @@ and are worth several points.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, to_device, tokenize
+from newfound.batching import shuffled_batches, to_device
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
-from newfound.estimate import estimate_categories
 from newfound.features import EncoderFeatures
-from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.frozen import features_of
 from newfound.losses import contrastive_loss
 from newfound.methods.settling import settle
+from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import nearest_neighbours
 from newfound.optimise import Optimiser
-from newfound.pretraining import (
-    Pretrained,
-    PretrainingConfig,
-    frozen_count,
-    pretrain,
-    widths_for,
-)
+from newfound.pretraining import widths_for
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
 
 @dataclass(frozen=True)
-class NewfoundConfig:
+class NewfoundConfig(StartConfig):
     """Settings of the method; nothing depends on a data set's name."""
 
-    head: Literal["none", "tanh", "residual"] = setting("none", "what stands on the pooled vector")
-    pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
-    pretrain_epochs: int = setting(100, "most epochs of pretraining")
-    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
-    pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
-    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
-    masked_words: bool = setting(True, "masked-word modelling in pretraining")
     trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
     epochs: int = setting(40, "epochs of contrast")
     learning_rate: float = setting(2e-5, "learning rate of contrast")
@@ -92,58 +79,19 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by contrast with neighbours."""
-    depth = encoder.backbone.shape.layers
-    device = encoder.backbone.words.weight.device
-    model = EncoderFeatures(encoder, head=config.head).to(device)
-    model.freeze(frozen_count(config.pretrain_layers, depth))
-    with stages.stage("tokenising"):
-        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
-    with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    k, estimate = task.n_categories, None
-    if k is None:
-        with stages.stage("counting categories"):
-            targets = torch.from_numpy(task.targets).to(device)
-            estimate = estimate_categories(features_of(model, inputs), targets, seed=seed)
-            k = estimate.n_categories
-    pretrained = pretrain(
-        model,
-        task,
-        tokens,
-        pretraining_config(config),
-        seed=seed,
-        stages=stages,
-        inputs=inputs,
-        folder=cache,
-    )
-    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
-        model.freeze(frozen_count(config.trainable_layers, depth))
-        with stages.stage("encoding", len(tokens)) as advance:
-            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    train(model, task, inputs, k, config, pretrained, seed, stages)
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    train(start, task, config, seed, stages)
     with stages.stage("settling"):
         return settle(
-            model,
+            start.model,
             task,
-            features_of(model, inputs),
-            k,
+            features_of(start.model, start.inputs),
+            start.k,
             seed=seed,
             starts=config.starts,
-            estimate=estimate,
-            history=pretrained.history,
+            estimate=start.estimate,
+            history=start.pretrained.history,
         )
-
-
-def pretraining_config(config: NewfoundConfig) -> PretrainingConfig:
-    """The part of the settings that pretraining reads."""
-    return PretrainingConfig(
-        layers=config.pretrain_layers,
-        epochs=config.pretrain_epochs,
-        patience=config.patience,
-        learning_rate=config.pretrain_learning_rate,
-        batch=config.pretrain_batch,
-        masked_words=config.masked_words,
-    )
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
@@ -151,18 +99,10 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
     return max(1, min(texts - 1, round(share * texts / categories)))
 
 
-def train(
-    model: EncoderFeatures,
-    task: Task,
-    inputs: Inputs,
-    k: int,
-    config: NewfoundConfig,
-    pretrained: Pretrained,
-    seed: int,
-    stages: Stages,
-) -> None:
-    """Train `model` by contrast with neighbours and cross-entropy on the labels."""
-    n, device, classifier = len(task.texts), model.device, pretrained.classifier
+def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages) -> None:
+    """Train the model by contrast with neighbours and cross-entropy on the labels."""
+    model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
+    n, device = len(task.texts), model.device
     if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
@@ -175,7 +115,7 @@ def train(
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-    count = neighbour_count(n, k, config.neighbour_share)
+    count = neighbour_count(n, start.k, config.neighbour_share)
     neighbours = nearest_neighbours(features_of(model, inputs), count)
 
     def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
@@ -223,7 +163,7 @@ def train(
                 optimiser.step()
             means = optimiser.epoch_means()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
-            pretrained.history.append(line | means)
+            start.pretrained.history.append(line | means)
             advance(1)
 
 

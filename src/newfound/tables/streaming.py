@@ -1,5 +1,6 @@
 """Read texts chunk by chunk, in flat memory however many there are."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,20 +98,39 @@ def stream_lines(
     """Read lines, each a text, or a JSON object that has a field for the text.
 
     Every line gives one text, a blank line an empty one, so that answers can be laid beside lines.
+    A pipe is answered as its lines come in: a chunk is not waited for.
     """
     # Standard input's own decoder would stop at the first byte that is not UTF-8.
     lines: Iterable[str | bytes] = getattr(handle, "buffer", handle)
-    ids: list[str] = []
-    texts: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        name, text = _line(number, _decoded(line, number), text_column, id_column)
-        ids.append(clean_text(name))
-        texts.append(clean_text(text))
-        if len(texts) == chunk:
+    number = 0
+    for arrived in _arrivals(lines):
+        ids: list[str] = []
+        texts: list[str] = []
+        for line in arrived:
+            number += 1
+            name, text = _line(number, _decoded(line, number), text_column, id_column)
+            ids.append(clean_text(name))
+            texts.append(clean_text(text))
+            if len(texts) == chunk:
+                yield TableChunk(ids, texts)
+                ids, texts = [], []
+        if texts:
             yield TableChunk(ids, texts)
-            ids, texts = [], []
-    if texts:
-        yield TableChunk(ids, texts)
+
+
+def _arrivals(lines: Iterable[str | bytes]) -> Iterator[Iterable[str | bytes]]:
+    """The lines in the portions in which they come through a pipe; any other source whole."""
+    try:
+        descriptor = lines.fileno()  # type: ignore[attr-defined]
+    except (AttributeError, OSError):
+        yield lines
+        return
+    rest = b""
+    while data := os.read(descriptor, 65536):
+        *whole, rest = (rest + data).split(b"\n")
+        yield whole
+    if rest:
+        yield [rest]
 
 
 def _decoded(line: str | bytes, number: int) -> str:

@@ -1,0 +1,98 @@
+"""How methods that fine-tune an encoder begin: tokenise, encode, count, pretrain."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from newfound.batching import tokenize
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.estimate import Estimate, estimate_categories
+from newfound.features import EncoderFeatures
+from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.pretraining import Pretrained, PretrainingConfig, frozen_count, pretrain
+from newfound.stages import Stages
+from newfound.task import Task
+
+
+@dataclass(frozen=True)
+class StartConfig:
+    """The settings that all such methods share."""
+
+    head: Literal["none", "tanh", "residual"] = setting(
+        "none", "what stands on the pooled vector: nothing, the released DPN's tanh layer, an MLP"
+    )
+    normalise: bool = setting(True, "give every feature unit length")
+    pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
+    pretrain_epochs: int = setting(100, "most epochs of pretraining")
+    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
+    pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
+    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
+    masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
+    trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
+
+    def pretraining(self) -> PretrainingConfig:
+        """The part that pretraining reads."""
+        return PretrainingConfig(
+            layers=self.pretrain_layers,
+            epochs=self.pretrain_epochs,
+            patience=self.patience,
+            learning_rate=self.pretrain_learning_rate,
+            batch=self.pretrain_batch,
+            masked_words=self.masked_words,
+        )
+
+
+@dataclass
+class Start:
+    """A pretrained model with its layers frozen as training wants them, and what it reads."""
+
+    model: EncoderFeatures
+    inputs: Inputs
+    pretrained: Pretrained
+    k: int  # number of categories, given or estimated
+    estimate: Estimate | None
+
+
+def begin(
+    task: Task,
+    encoder: Encoder,
+    config: StartConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None,
+) -> Start:
+    """Tokenise and encode the texts, count the categories if need be, and pretrain."""
+    depth = encoder.backbone.shape.layers
+    device = encoder.backbone.words.weight.device
+    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
+    model.freeze(frozen_count(config.pretrain_layers, depth))
+    with stages.stage("tokenising"):
+        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+    with stages.stage("encoding", len(tokens)) as advance:
+        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    k, estimate = task.n_categories, None
+    if k is None:
+        # Before training: afterwards labelled texts lie closer together than others of their kind.
+        with stages.stage("counting categories"):
+            targets = torch.from_numpy(task.targets).to(device)
+            estimate = estimate_categories(features_of(model, inputs), targets, seed=seed)
+            k = estimate.n_categories
+    pretrained = pretrain(
+        model,
+        task,
+        tokens,
+        config.pretraining(),
+        seed=seed,
+        stages=stages,
+        inputs=inputs,
+        folder=cache,
+    )
+    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
+        model.freeze(frozen_count(config.trainable_layers, depth))
+        with stages.stage("encoding", len(tokens)) as advance:
+            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    return Start(model, inputs, pretrained, k, estimate)
