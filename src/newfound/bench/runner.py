@@ -4,7 +4,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from newfound.bench.datasets import DataSet, Split, make_split
 from newfound.bench.lines import Line, commit
 from newfound.devices import describe_device, find_device
 from newfound.encoder import load_encoder
-from newfound.estimate import estimate_categories, overclustering_count
+from newfound.estimate import overclustering_count
 from newfound.kmeans import kmeans
 from newfound.methods import find_method, resolve_config
 from newfound.methods.dpn import PAPER
@@ -107,19 +107,17 @@ def count_plan(plan: Plan) -> Line:
 def count(
     plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
 ) -> Line:
-    """How many categories the pretrained features seem to hold (Table 4), as a result line.
+    """How many categories there seem to be (Table 4), as a result line.
 
-    Once with no knowledge of the truth, and once the paper's way: by over-clustering that starts
-    from a multiple of the true number.
+    Once as a discovery estimates it, with no knowledge of the truth, and once the paper's way: by
+    over-clustering the pretrained features from a multiple of the true number.
     """
     begun = time.perf_counter()
     stages = Stages(watched())
-    fitted, split = fit(plan, data, stages, device, cache)
-    place, truth = find_device(device), split.n_categories
-    features = torch.from_numpy(fitted.training_features).to(place)
-    targets = torch.from_numpy(split_task(split, True).targets).to(place)
-    with stages.stage("counting categories"):
-        found = estimate_categories(features, targets, seed=plan.seed)
+    fitted, split = fit(replace(plan, given_k=False), data, stages, device, cache)
+    found, truth = fitted.estimate, split.n_categories
+    assert found is not None
+    features = torch.from_numpy(fitted.training_features).to(find_device(device))
     with stages.stage("over-clustering"):
         counts = {
             f"{multiple:g}": overclustering_count(features, round(multiple * truth), seed=plan.seed)
