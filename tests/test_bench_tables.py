@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from bench_fakes import fake_count, fake_line
 
+from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
-from newfound.bench.tables import TABLES, as_file, insert, render, write_tables
+from newfound.bench.tables import HEADINGS, as_file, insert, render, write_tables
 from newfound.cli import main
 from newfound.errors import InputError
 
@@ -30,7 +31,8 @@ def test_committed_tables_are_rendered_from_committed_lines() -> None:
     results = ROOT / "benchmarks" / "results"
     if not results.is_dir():
         pytest.skip("no results are kept here")
-    tables = render(read_results(results))
+    tried = ablation_table(ROOT / "benchmarks" / "ablations")
+    tables = {**render(read_results(results)), "ablations": tried}
     for name, table in tables.items():
         written = (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
         assert written == as_file(name, table), f"run `newfound bench tables` ({name})"
@@ -189,13 +191,22 @@ def test_the_command_writes_files_and_fills_both_pages(
     for page in (tmp_path / "README.md", out / "README.md"):
         page.write_text("before <!-- table2 --><!-- /table2 --> after")
     assert main(["bench", "tables", "--results", str(results), "--out", str(out)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(TABLES) + 2
+    assert len(capsys.readouterr().out.splitlines()) == len(HEADINGS) + 2
     for page in (tmp_path / "README.md", out / "README.md"):
         assert "70.0" in page.read_text()
         assert page.read_text().endswith(" after")
-    assert [path.name for path in write_tables(results, out)] == [f"{n}.md" for n in TABLES]
+    assert [path.name for path in write_tables(results, out)] == [f"{n}.md" for n in HEADINGS]
 
 
 def test_no_results_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="newfound bench run"):
         read_results(tmp_path / "nowhere")
+
+
+def test_ablations_name_what_was_tried(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        line = fake_line("banking", "dpn", seed, scores=(70.0 + 2 * seed, 80.0, 50.0))
+        append_line(tmp_path / "random-classifier.jsonl", line)
+    (row,) = rows_of(ablation_table(tmp_path))[1:]
+    assert row[:6] == ["random-classifier", "banking", "dpn", "0.75", "0, 1", "71.0 ± 1.4"]
+    assert ablation_table(tmp_path / "none") == "No runs yet.\n"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import Line, read_results
 from newfound.bench.paper_numbers import (
     NAMES,
@@ -218,6 +219,7 @@ HEADINGS = {
     "table3": "Table 3: ablations of DPN",
     "table4": "Table 4: the number of categories",
     "speed": "Speed",
+    "ablations": "What was tried",
 }
 
 
@@ -244,7 +246,7 @@ def insert(text: str, tables: dict[str, str]) -> str:
 
 def write_tables(results: Path, out: Path) -> list[Path]:
     """Write a file for each table, and fill the markers of both README files."""
-    tables = render(read_results(results))
+    tables = {**render(read_results(results)), "ablations": ablation_table(out / "ablations")}
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables.items():
