@@ -210,3 +210,10 @@ def test_ablations_name_what_was_tried(tmp_path: Path) -> None:
     (row,) = rows_of(ablation_table(tmp_path))[1:]
     assert row[:6] == ["random-classifier", "banking", "dpn", "0.75", "0, 1", "71.0 ± 1.4"]
     assert ablation_table(tmp_path / "none") == "No runs yet.\n"
+
+
+def test_an_effort_below_the_best_is_named() -> None:
+    best, fast = fake_line("banking", "dpn", 0), fake_line("banking", "dpn", 0)
+    fast["config"] = {**fast["config"], "effort": "fast", "epochs": 1}
+    names = [row[0] for row in rows_of(render([best, fast])["table2"]) if row[0].startswith("DPN")]
+    assert sorted(names) == ["DPN (`dpn`)", "DPN (`dpn`), effort fast"]

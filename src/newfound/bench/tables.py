@@ -126,8 +126,10 @@ def _place(method: str) -> int:
 def _name(row: Row, rows: Sequence[Row]) -> str:
     title = EXPLAINED.get(row.method) or NAMES.get(row.method)
     name = f"{title} (`{row.method}`)" if title else f"`{row.method}`"
-    other = differing(row, rows)
-    return f"{name}, {other}" if other else name
+    effort = row.config.get("effort", "best")
+    other = differing(row, [r for r in rows if r.config.get("effort", "best") == effort])
+    parts = [name, f"effort {effort}" if effort != "best" else "", other]
+    return ", ".join(part for part in parts if part)
 
 
 def _accuracies(paper: tuple[float, float, float] | None) -> str:
