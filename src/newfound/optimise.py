@@ -17,6 +17,48 @@ from newfound.errors import InputError
 Term = Callable[[Tensor, int], dict[str, Tensor]]  # (rows [B], width) -> losses by name
 
 
+class HostAdamW:
+    """What torch.optim.AdamW does on a CPU, without the seconds that its first use takes to import.
+
+    groups: weights that share a decay. The step is torch's own fused one.
+    """
+
+    def __init__(self, groups: list[tuple[list[Tensor], float]]) -> None:
+        self.groups = [
+            (
+                weights,
+                [torch.zeros_like(w) for w in weights],  # means of gradients
+                [torch.zeros_like(w) for w in weights],  # means of their squares
+                [torch.zeros(()) for _ in weights],  # steps done
+                decay,
+            )
+            for weights, decay in groups
+        ]
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One step along the weights' gradients."""
+        for weights, means, squares, steps, decay in self.groups:
+            torch._foreach_add_(steps, 1)
+            torch._fused_adamw_(
+                weights,
+                [w.grad for w in weights if w.grad is not None],
+                means,
+                squares,
+                [],
+                steps,
+                lr=rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=decay,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+                grad_scale=None,
+                found_inf=None,
+            )
+
+
 class Optimiser:
     """Accumulates the gradients of loss terms over batches of rows, then steps.
 
@@ -47,15 +89,18 @@ class Optimiser:
         self.done = 0
         self._rate = torch.tensor(learning_rate, device=self.device)
         # Biases and norms are vectors: they are not decayed.
-        groups = [
-            {"params": [w for _, w in chosen if w.ndim > 1], "weight_decay": weight_decay},
-            {"params": [w for _, w in chosen if w.ndim <= 1], "weight_decay": 0.0},
-        ]
-        self.adamw = torch.optim.AdamW(
-            [g for g in groups if g["params"]],
-            lr=self._rate if on_gpu else learning_rate,
-            fused=True,
-            capturable=on_gpu,
+        decayed: list[Tensor] = [w for _, w in chosen if w.ndim > 1]
+        plain: list[Tensor] = [w for _, w in chosen if w.ndim <= 1]
+        groups = [(g, d) for g, d in ((decayed, weight_decay), (plain, 0.0)) if g]
+        self._adamw = (
+            torch.optim.AdamW(
+                [{"params": weights, "weight_decay": decay} for weights, decay in groups],
+                lr=self._rate,
+                fused=True,
+                capturable=True,
+            )
+            if on_gpu
+            else HostAdamW(groups)
         )
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)
@@ -104,11 +149,7 @@ class Optimiser:
     def step(self) -> None:
         """Move the weights along the accumulated gradient and clear it."""
         rate = self.learning_rate * self._schedule()
-        if self.device.type == "cuda":
-            self._rate.fill_(rate)
-        else:
-            for group in self.adamw.param_groups:
-                group["lr"] = rate
+        self._rate.fill_(rate)
         self.done += 1
         if not self.graphs:
             self._step()
@@ -127,7 +168,10 @@ class Optimiser:
         if self.clip is not None:
             norm = torch.nn.utils.get_total_norm(grads)
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
-        self.adamw.step()
+        if isinstance(self._adamw, HostAdamW):
+            self._adamw.step(float(self._rate))
+        else:
+            self._adamw.step()
         torch._foreach_zero_(grads)
 
     def _schedule(self) -> float:

@@ -63,8 +63,8 @@ _HEAD_ONLY: dict[str, Any] = {
     "learning_rate": 5e-4,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 15, "temperature": 0.1, "refresh": 100},
-    "balanced": {**_HEAD_ONLY, "epochs": 30, "refresh": 10},
+    "fast": {**_HEAD_ONLY, "epochs": 24, "temperature": 0.1, "refresh": 100},
+    "balanced": {**_HEAD_ONLY, "epochs": 60, "refresh": 20},
     "best": {},
 }
 
