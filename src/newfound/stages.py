@@ -12,7 +12,7 @@ class Stages:
     """Measures named stages; on a terminal each shows a progress bar with the time left."""
 
     def __init__(self, show: bool | None = None) -> None:
-        self.show = sys.stderr.isatty() and show is not False
+        self.show = sys.stderr.isatty() if show is None else show
         self.seconds: dict[str, float] = {}
 
     @contextmanager
