@@ -125,7 +125,7 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
     table = render(lines)["table4"]
     unknown, papers_way = table.split("The paper's way")
     assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
-    assert row_of(unknown, "pretrained features")[1] == "72.0 ± 2.8 (seeds 0, 1)"
+    assert row_of(unknown, "encoder before training")[1] == "72.0 ± 2.8 (seeds 0, 1)"
     assert row_of(unknown, "whole run of `dpn`")[1] == "71.0 (seeds 0)"
     assert "x truth" not in unknown
     assert row_of(papers_way, "from 1.5 x truth")[1] == "61.0 ± 1.4 (seeds 0, 1)"

@@ -166,7 +166,7 @@ def table4(lines: Sequence[Line]) -> str:
         runs.setdefault((row.method, row.encoder), []).extend(row.lines)
 
     unknown = [
-        [f"pretrained features, {encoder}", *_by_data_set(found, "estimated")]
+        [f"encoder before training, {encoder}", *_by_data_set(found, "estimated")]
         for encoder, found in sorted(counts.items())
     ] + [
         [f"whole run of `{method}`, {encoder}", *_by_data_set(found, "categories", "estimated")]
