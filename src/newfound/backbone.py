@@ -14,7 +14,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from newfound.errors import InputError
 
@@ -45,10 +44,6 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "relu": F.relu,
 }
-
-
-# cuDNN's kernel takes five times as long as these on texts of twenty tokens.
-ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Layer(nn.Module):
@@ -114,9 +109,8 @@ class Backbone(nn.Module):
         kind = hidden.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
         bias = self.attention_bias(mask).to(dtype).expand(-1, -1, hidden.shape[1], -1)
-        with sdpa_kernel(ATTENTION):
-            for layer in self.layers[start:stop]:
-                hidden = layer(hidden, bias)
+        for layer in self.layers[start:stop]:
+            hidden = layer(hidden, bias)
         return hidden
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
