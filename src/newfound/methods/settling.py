@@ -9,7 +9,7 @@ from torch import Tensor
 from newfound.assign import fit_temperature
 from newfound.estimate import Estimate
 from newfound.kmeans import seeded_kmeans
-from newfound.prototypes import class_means
+from newfound.prototypes import class_means, match_prototypes
 from newfound.task import FeatureMap, Fitted, Task
 
 
@@ -39,18 +39,63 @@ def settle(
         initial = class_means(features, torch.from_numpy(clusters).to(features.device), k)
         initial[:known] = labelled
     found = seeded_kmeans(features, k, targets, initial=initial, starts=starts, seed=seed)
-    prototypes = found.centres.cpu().numpy().astype(np.float32)
+    return fitted_with(
+        feature_map, task, features, found.centres, estimate=estimate, history=history
+    )
+
+
+def settle_on(
+    feature_map: FeatureMap,
+    task: Task,
+    features: Tensor,
+    centres: Tensor,
+    *,
+    estimate: Estimate | None = None,
+    history: list[dict[str, Any]] | None = None,
+    notes: list[str] | None = None,
+) -> Fitted:
+    """Prototypes are a method's own centres [K, d], moved not at all.
+
+    Labelled means are matched to them one to one, which only says whose name each one carries.
+    """
+    order = np.arange(len(centres))
+    if len(task.known):
+        targets = torch.from_numpy(task.targets).to(features.device)
+        order = match_prototypes(class_means(features, targets, len(task.known)), centres).order
+    ordered = centres[torch.from_numpy(order).to(centres.device)]
+    return fitted_with(
+        feature_map, task, features, ordered, estimate=estimate, history=history, notes=notes
+    )
+
+
+def fitted_with(
+    feature_map: FeatureMap,
+    task: Task,
+    features: Tensor,
+    centres: Tensor,
+    *,
+    estimate: Estimate | None = None,
+    history: list[dict[str, Any]] | None = None,
+    notes: list[str] | None = None,
+) -> Fitted:
+    """What a method returns, from the features of its texts and its centres, known ones first."""
+    targets = torch.from_numpy(task.targets).to(features.device)
+    prototypes = centres.detach().cpu().numpy().astype(np.float32)
     vectors = features.cpu().numpy()
     # How sure to be is learnt from labelled texts that training did not see, if there are enough.
     unseen = np.where(task.learnable, -1, task.targets)
     judged = unseen if (unseen >= 0).sum() >= 20 else task.targets
+    known = len(task.known)
     return Fitted(
         features=feature_map,
         prototypes=prototypes,
         known=task.known,
         temperature=fit_temperature(vectors, prototypes, judged),
         training_features=vectors,
-        labelled_prototypes=labelled.cpu().numpy() if known else None,
+        labelled_prototypes=(
+            class_means(features, targets, known).cpu().numpy() if known else None
+        ),
         estimate=estimate,
         history=history or [],
+        notes=notes or [],
     )

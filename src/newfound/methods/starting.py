@@ -1,10 +1,12 @@
 """How methods that fine-tune an encoder begin: tokenise, encode, count, pretrain."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from newfound.batching import tokenize
 from newfound.config import Layers, setting
@@ -30,6 +32,7 @@ class StartConfig:
     patience: int = setting(20, "epochs without a better validation accuracy before it stops")
     pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
     pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
+    pretrain_labelled_batch: int = setting(32, "labelled texts a step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
     trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
 
@@ -41,6 +44,7 @@ class StartConfig:
             patience=self.patience,
             learning_rate=self.pretrain_learning_rate,
             batch=self.pretrain_batch,
+            labelled_batch=self.pretrain_labelled_batch,
             masked_words=self.masked_words,
         )
 
@@ -54,6 +58,19 @@ class Start:
     pretrained: Pretrained
     k: int  # number of categories, given or estimated
     estimate: Estimate | None
+
+
+def count_categories(
+    task: Task, features: Callable[[], Tensor], seed: int, stages: Stages
+) -> tuple[int, Estimate | None]:
+    """The number of categories: the one that was given, or an estimate from `features()` [N, d]."""
+    if task.n_categories is not None:
+        return task.n_categories, None
+    with stages.stage("counting categories"):
+        vectors = features()
+        targets = torch.from_numpy(task.targets).to(vectors.device)
+        estimate = estimate_categories(vectors, targets, seed=seed)
+    return estimate.n_categories, estimate
 
 
 def begin(
@@ -74,13 +91,8 @@ def begin(
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    k, estimate = task.n_categories, None
-    if k is None:
-        # Before training: afterwards labelled texts lie closer together than others of their kind.
-        with stages.stage("counting categories"):
-            targets = torch.from_numpy(task.targets).to(device)
-            estimate = estimate_categories(features_of(model, inputs), targets, seed=seed)
-            k = estimate.n_categories
+    # Before training: afterwards labelled texts lie closer together than others of their kind.
+    k, estimate = count_categories(task, lambda: features_of(model, inputs), seed, stages)
     pretrained = pretrain(
         model,
         task,
