@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import save_tiny_encoder
 
-from newfound.backbone import MaskedWordHead, _relative_buckets, read_architecture
+from newfound.backbone import MaskedWordHead, _relative_buckets, attend, read_architecture
 from newfound.encoder import load_encoder
 from newfound.errors import InputError
 
@@ -101,3 +101,23 @@ def test_config_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match="hidden_size"):
         load_encoder(str(tmp_path))
+
+
+@pytest.mark.parametrize("by_head", [False, True])
+def test_attention_by_plain_products_equals_the_fused_one(by_head: bool) -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 4, 2, 7, 8, requires_grad=True)
+    mask = torch.arange(7) < torch.tensor([7, 3, 5, 1])[:, None]
+    bias = torch.zeros(4, 1, 1, 7).masked_fill(~mask[:, None, None], float("-inf"))
+    if by_head:  # as MPNet's offsets
+        bias = bias + torch.randn(2, 7, 7)
+    bias = bias.expand(-1, -1, 7, -1)
+    plain = attend(query, key, value, bias, 0.0)
+    fused = torch.nn.functional.scaled_dot_product_attention(query, key, value, bias)
+    torch.testing.assert_close(plain, fused)
+    for mine, theirs in zip(
+        torch.autograd.grad(plain.square().sum(), (query, key, value)),
+        torch.autograd.grad(fused.square().sum(), (query, key, value)),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)

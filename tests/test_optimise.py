@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 import torch
 
+from newfound.backbone import Architecture, Backbone
 from newfound.errors import InputError
-from newfound.optimise import Optimiser
+from newfound.optimise import HalfCopies, Optimiser
 
 
 def linear() -> torch.nn.Linear:
@@ -84,3 +85,48 @@ def test_divergence_is_said_in_one_sentence() -> None:
     optimiser.accumulate(lambda r, w: {"x": module(torch.ones(2, 3)).sum() * torch.nan}, rows, 1)
     with pytest.raises(InputError, match="diverged"):
         optimiser.epoch_means()
+
+
+def small_backbone() -> Backbone:
+    torch.manual_seed(0)
+    shape = Architecture(vocabulary=20, width=16, layers=2, heads=2, inner=32, positions=12)
+    return Backbone(shape).eval()
+
+
+def test_half_copies_give_nearly_the_gradients_of_full_precision() -> None:
+    backbone = small_backbone()
+    ids, mask = torch.randint(20, (6, 9)), torch.ones(6, 9, dtype=torch.bool)
+    weights = list(backbone.parameters())
+    wanted = torch.autograd.grad(backbone(ids, mask)[:, 0].square().sum(), weights)
+    half = HalfCopies([backbone])
+    # oneDNN's bfloat16 dies on machines that announce AMX and forbid it
+    with torch.backends.mkldnn.flags(enabled=False), half.standing_in():
+        hidden = backbone(ids, mask)
+        assert hidden.dtype == torch.bfloat16
+        hidden[:, 0].float().square().sum().backward()
+    assert list(backbone.parameters())[0] is weights[0]  # the weights are back
+    grads = [torch.full_like(weight, 7.0) for weight in half.masters]
+    half.hand_over(grads)
+    place = {id(weight): grad for weight, grad in zip(half.masters, grads, strict=True)}
+    got = torch.cat([place[id(weight)].flatten() for weight in weights])
+    full = torch.cat([grad.flatten() for grad in wanted])
+    assert torch.cosine_similarity(got, full, dim=0) > 0.999
+    assert got.norm() / full.norm() == pytest.approx(1, abs=0.02)
+    assert all(copy.grad is None for copy in half.copies)
+
+
+def test_half_copies_follow_the_weights_and_clear_what_was_not_used() -> None:
+    backbone = small_backbone()
+    backbone.words.requires_grad_(False)
+    half = HalfCopies([backbone])
+    assert all(copy.requires_grad for copy in half.copies)
+    assert not any(weight is backbone.words.weight for weight in half.masters)
+    with torch.no_grad():
+        for weight in half.masters:
+            weight.add_(1.0)
+    half.refresh()
+    for weight, copy in zip(half.masters, half.copies, strict=True):
+        assert torch.equal(copy, weight.bfloat16())
+    grads = [torch.full_like(weight, 7.0) for weight in half.masters]
+    half.hand_over(grads)  # no backward pass went before
+    assert all((grad == 0).all() for grad in grads)

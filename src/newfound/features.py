@@ -1,4 +1,4 @@
-"""The feature map that methods train: backbone, pooling and a small head.
+"""The feature map that methods train: backbone, pooling, a small head, logits for some methods.
 
 Everything below `frozen_layers` never changes. Its output is rounded to half precision, in training
 and prediction alike, so that a cached value and a fresh one are the same number and a text that was
@@ -60,7 +60,7 @@ HEADS: dict[str, Any] = {
 
 
 class EncoderFeatures(nn.Module):
-    """Texts to vectors [N, width] through an encoder and a head."""
+    """Texts to vectors [N, outputs] through an encoder, a head and, for some methods, logits."""
 
     kind = "encoder"
 
@@ -71,12 +71,14 @@ class EncoderFeatures(nn.Module):
         head: str = "none",
         normalise: bool = True,
         frozen_layers: int = -1,
+        logits: int | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.backbone = encoder.backbone
         self.head_name = head
         self.head = HEADS[head](self.backbone.shape.width)
+        self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
         self.normalise = normalise
         # -1: nothing is frozen; 0: the embeddings; n: also the first n layers.
         self.frozen_layers = frozen_layers
@@ -84,11 +86,23 @@ class EncoderFeatures(nn.Module):
 
     @property
     def width(self) -> int:
+        """Width of what the head gives, which classifiers read."""
         return self.backbone.shape.width
+
+    @property
+    def outputs(self) -> int:
+        """Width of a feature F(x): the head's, or the number of logits."""
+        return self.width if self.logits is None else self.logits.out_features
 
     @property
     def device(self) -> torch.device:
         return self.backbone.words.weight.device
+
+    def add_logits(self, count: int) -> nn.Linear:
+        """From now on a feature is `count` logits on top of the head, of no fixed length."""
+        self.logits = nn.Linear(self.width, count).to(self.device)
+        self.normalise = False
+        return self.logits
 
     def freeze(self, frozen_layers: int) -> None:
         """Let everything above the first `frozen_layers` layers learn, and nothing else."""
@@ -136,25 +150,26 @@ class EncoderFeatures(nn.Module):
         if self.frozen_layers < 0:
             hidden, start = self.backbone.embed(states), 0
         else:
-            hidden, start = states.float(), self.frozen_layers
+            hidden, start = states.to(self.backbone.words.weight.dtype), self.frozen_layers
         return self.backbone.run(hidden, mask, start, self.backbone.shape.layers)
 
     def from_states(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        """Features before normalisation [B, width] from what `lower` gave."""
+        """Features before the last step [B, width] from what `lower` gave."""
         if mask is None:  # pooled already
             return self.head(states.float())
-        return self.head(pool(self.upper(states, mask), mask, self.encoder.pooling))
+        return self.head(pool(self.upper(states, mask), mask, self.encoder.pooling).float())
 
     def finish(self, raw: Tensor) -> Tensor:
-        """The last step to a feature F(x): unit length if so configured."""
-        return F.normalize(raw.float(), dim=-1) if self.normalise else raw.float()
+        """The last step to a feature F(x): logits and unit length, each if so configured."""
+        last = raw if self.logits is None else self.logits(raw)
+        return F.normalize(last.float(), dim=-1) if self.normalise else last.float()
 
     @torch.inference_mode()
     def encode_tokens(self, tokens: Ragged, advance: Advance | None = None) -> Tensor:
-        """Features of tokenised texts [N, width], on the model's device, in full precision."""
+        """Features of tokenised texts [N, outputs], on the model's device, in full precision."""
         self.eval()
         tokens = tokens.to(self.device)
-        features = torch.empty(len(tokens), self.width, device=self.device)
+        features = torch.empty(len(tokens), self.outputs, device=self.device)
         for rows in plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type]):
             index = torch.from_numpy(rows).to(self.device)
             ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
@@ -166,7 +181,7 @@ class EncoderFeatures(nn.Module):
         return features
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
-        """Features of texts, float32 [N, width]; a repeated text is encoded once."""
+        """Features of texts, float32 [N, outputs]; a repeated text is encoded once."""
         distinct = list(dict.fromkeys(texts))
         tokens = tokenize(self.encoder.tokenizer, distinct, self.encoder.max_tokens)
         features = self.encode_tokens(tokens, advance).cpu().numpy()
@@ -192,6 +207,7 @@ class EncoderFeatures(nn.Module):
             "head": self.head_name,
             "normalise": self.normalise,
             "frozen_layers": self.frozen_layers,
+            "logits": None if self.logits is None else self.outputs,
         }
         write_json(folder / "encoder.json", settings)
 
@@ -216,6 +232,7 @@ class EncoderFeatures(nn.Module):
             head=settings["head"],
             normalise=settings["normalise"],
             frozen_layers=settings["frozen_layers"],
+            logits=settings.get("logits"),  # models of before there were logits do not say
         )
         features.load_state_dict(load_file(folder / "encoder.safetensors"))
         return features.eval()

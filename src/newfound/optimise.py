@@ -1,20 +1,25 @@
 """AdamW with warm-up and decay, and the replay of training steps as CUDA graphs.
 
-Small encoders on a large GPU spend their time launching kernels, not computing. So each loss term
-(forward and backward, for one batch shape) and the optimiser's step are recorded once and replayed.
-On a CPU the same calls simply run.
+Small encoders on a large GPU spend their time launching kernels, not computing. So there a step
+(loss terms forward and backward for one batch shape, then AdamW) is recorded once and replayed, and
+the backbone computes with bfloat16 copies of its weights, made once a step for all of them, where
+automatic casting would launch a kernel for every use of every weight. What stands on the backbone,
+the losses and AdamW stay in full precision. On a CPU the same calls simply run.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from newfound.backbone import Backbone
 from newfound.errors import InputError
 
 Term = Callable[[Tensor, int], dict[str, Tensor]]  # (rows [B], width) -> losses by name
+Shape = tuple[tuple[Term, int, int], ...]  # of a step: its terms, each with rows and width
 
 
 class HostAdamW:
@@ -34,6 +39,11 @@ class HostAdamW:
             )
             for weights, decay in groups
         ]
+        self.state = {  # what is remembered of each weight, as torch.optim calls it
+            weight: dict(zip(("exp_avg", "exp_avg_sq", "step"), memory, strict=True))
+            for weights, *memories, _ in self.groups
+            for weight, *memory in zip(weights, *memories, strict=True)
+        }
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
@@ -57,6 +67,48 @@ class HostAdamW:
                 grad_scale=None,
                 found_inf=None,
             )
+
+
+class HalfCopies:
+    """bfloat16 copies of backbones' weights, which stand in for them while a step runs."""
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        backbones = {m for module in modules for m in module.modules() if isinstance(m, Backbone)}
+        self.places: list[tuple[nn.Module, str, nn.Parameter, nn.Parameter]] = []
+        for owner in (m for backbone in backbones for m in backbone.modules()):
+            for name, weight in owner.named_parameters(recurse=False):
+                copy = nn.Parameter(weight.detach().bfloat16(), weight.requires_grad)
+                self.places.append((owner, name, weight, copy))
+        learning = [(weight, copy) for _, _, weight, copy in self.places if weight.requires_grad]
+        self.masters: list[Tensor] = [weight for weight, _ in learning]
+        self.copies: list[Tensor] = [copy for _, copy in learning]
+
+    @contextmanager
+    def standing_in(self) -> Iterator[None]:
+        """Let the copies be the backbones' weights inside the block."""
+        for owner, name, _, copy in self.places:
+            owner._parameters[name] = copy
+        try:
+            yield
+        finally:
+            for owner, name, weight, _ in self.places:
+                owner._parameters[name] = weight
+
+    def hand_over(self, grads: list[Tensor]) -> None:
+        """Write the copies' gradients into `grads`, the weights' own, in full precision."""
+        found = [copy.grad for copy in self.copies]
+        pairs = [(grad, new) for grad, new in zip(grads, found, strict=True) if new is not None]
+        if len(pairs) < len(grads):
+            torch._foreach_zero_(grads)
+        if pairs:
+            torch._foreach_copy_([grad for grad, _ in pairs], [new for _, new in pairs])
+        for copy in self.copies:
+            copy.grad = None
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take over what a step made of the weights."""
+        torch._foreach_copy_([copy.detach() for copy in self.copies], self.masters)
 
 
 class Optimiser:
@@ -104,42 +156,27 @@ class Optimiser:
         )
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)
-        self._recorded: dict[tuple[Term, int, int], tuple[torch.cuda.CUDAGraph, Tensor]] = {}
-        self._seen: set[tuple[Term, int, int]] = set()
-        self._step_graph: torch.cuda.CUDAGraph | None = None
+        self._half = HalfCopies(modules) if on_gpu else None
+        self._waiting: list[tuple[Term, Tensor, int]] = []  # what the next step is made of
+        self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, list[Tensor]]] = {}
+        self._seen: set[Shape] = set()
         self._pool = torch.cuda.graph_pool_handle() if self.graphs else None
         self._sums: dict[str, Tensor] = {}
         self._count = 0
 
     def accumulate(self, term: Term, rows: Tensor, width: int) -> None:
-        """Add the gradient of a term's losses over a batch; their values go into epoch_means."""
+        """Add the gradient of a term's losses over a batch; their values go into epoch_means.
+
+        On a GPU the term waits for `step`, which runs all that wait as one recorded piece.
+        """
         self._count += 1
-        key = (term, len(rows), width)
-        if not self.graphs:
+        if self.device.type == "cuda":
+            self._waiting.append((term, rows, width))
+        else:
             self._run(term, rows, width)
-        elif key in self._recorded:
-            graph, static_rows = self._recorded[key]
-            static_rows.copy_(rows)
-            graph.replay()
-        elif key in self._seen:
-            static_rows = rows.clone()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
-                self._run(term, static_rows, width)
-            self._recorded[key] = (graph, static_rows)
-            graph.replay()
-        else:  # the first time runs plainly, which also warms the libraries up for recording
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                self._run(term, rows, width)
-            torch.cuda.current_stream().wait_stream(stream)
-            self._seen.add(key)
 
     def _run(self, term: Term, rows: Tensor, width: int) -> None:
-        on_gpu = self.device.type == "cuda"
-        with torch.autocast("cuda", torch.bfloat16, enabled=on_gpu, cache_enabled=False):
-            losses = term(rows, width)
+        losses = term(rows, width)
         torch.stack([loss.float() for loss in losses.values()]).sum().backward()
         for name, loss in losses.items():
             if name not in self._sums:
@@ -151,19 +188,46 @@ class Optimiser:
         rate = self.learning_rate * self._schedule()
         self._rate.fill_(rate)
         self.done += 1
+        if self._half is None:
+            self._move()
+            return
+        terms, self._waiting = self._waiting, []
+        shape = tuple((term, len(rows), width) for term, rows, width in terms)
         if not self.graphs:
-            self._step()
-        elif self._step_graph is not None:
-            self._step_graph.replay()
-        elif self.done < 3:
-            self._step()
-        else:
-            self._step_graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._step_graph, pool=self._pool):
-                self._step()
-            self._step_graph.replay()
+            self._whole_step(terms)
+        elif shape in self._recorded:
+            graph, static = self._recorded[shape]
+            for mine, (_, rows, _) in zip(static, terms, strict=True):
+                mine.copy_(rows)
+            graph.replay()
+        elif shape in self._seen:
+            static = [rows.clone() for _, rows, _ in terms]
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                self._whole_step(
+                    [(t, mine, w) for (t, _, w), mine in zip(terms, static, strict=True)]
+                )
+            self._recorded[shape] = (graph, static)
+            graph.replay()
+        else:  # the first time runs plainly, which also warms the libraries up for recording
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._whole_step(terms)
+            torch.cuda.current_stream().wait_stream(stream)
+            self._seen.add(shape)
 
-    def _step(self) -> None:
+    def _whole_step(self, terms: list[tuple[Term, Tensor, int]]) -> None:
+        """The work of a step on a GPU, from batches to moved weights."""
+        assert self._half is not None
+        with self._half.standing_in():
+            for term, rows, width in terms:
+                self._run(term, rows, width)
+        self._half.hand_over([w.grad for w in self._half.masters if w.grad is not None])
+        self._move()
+        self._half.refresh()
+
+    def _move(self) -> None:
         grads = [weight.grad for weight in self.parameters if weight.grad is not None]
         if self.clip is not None:
             norm = torch.nn.utils.get_total_norm(grads)
@@ -173,6 +237,16 @@ class Optimiser:
         else:
             self._adamw.step()
         torch._foreach_zero_(grads)
+
+    @torch.no_grad()
+    def forget(self, weights: Iterable[Tensor]) -> None:
+        """Treat these weights as new: AdamW remembers nothing of their gradients and steps.
+
+        In place, so that a recorded step goes on with it; the schedule runs on.
+        """
+        for weight in weights:
+            for memory in self._adamw.state.get(weight, {}).values():
+                memory.zero_()
 
     def _schedule(self) -> float:
         if self.schedule_steps is None:

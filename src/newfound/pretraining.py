@@ -152,7 +152,7 @@ def _train(
         hidden = model.upper(states, mask)
         losses = {"masked_words": words.loss(hidden[:size], places, wanted)}
         if len(rows) > size:
-            raw = model.head(pool(hidden[size:], mask[size:], model.encoder.pooling))
+            raw = model.head(pool(hidden[size:], mask[size:], model.encoder.pooling).float())
             losses["cross_entropy"] = F.cross_entropy(classifier(raw).float(), targets[rows[size:]])
         return losses
 

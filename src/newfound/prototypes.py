@@ -44,6 +44,14 @@ def match_prototypes(labelled: Tensor, unlabelled: Tensor) -> Matching:
     return Matching(np.asarray(matched, np.int64), novel.astype(np.int64), cost)
 
 
+def align_centroids(previous: Tensor, new: Tensor) -> np.ndarray:
+    """Which of the new centroids [K, d] takes the place of each previous one: `order` [K].
+
+    One to one and of least total distance, so that `new[order]` counts the clusters as before.
+    """
+    return match_prototypes(previous, new).matched
+
+
 def moving_average(old: Tensor, new: Tensor, momentum: float) -> Tensor:
     """Eq. 11: momentum * old + (1 - momentum) * new."""
     return momentum * old + (1 - momentum) * new

@@ -6,7 +6,16 @@ from typing import Any
 
 from newfound.config import override
 from newfound.errors import InputError
-from newfound.methods import dpn, newfound
+from newfound.methods import (
+    cdac,
+    dpn,
+    dtc,
+    laskm,
+    newfound,
+    pseudo_labels,
+    self_labelling,
+    semi_kmeans,
+)
 from newfound.task import Fitted
 
 
@@ -36,6 +45,65 @@ METHODS: dict[str, Method] = {
         dpn.EFFORTS,
         "decoupled prototypes: labels guide the known categories, structure the novel ones",
         "An et al., Generalized Category Discovery with Decoupled Prototypical Network, AAAI 2023",
+    ),
+    "deepcluster": Method(
+        pseudo_labels.fit_unsupervised,
+        pseudo_labels.DeepClusterConfig,
+        pseudo_labels.DEEPCLUSTER_EFFORTS,
+        "learns the clusters of k-means as labels, with a new classifier every epoch",
+        "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018",
+        uses_labels=False,
+    ),
+    "semi-km": Method(
+        semi_kmeans.fit,
+        semi_kmeans.SemiKMConfig,
+        semi_kmeans.EFFORTS,
+        "k-means on features that were pretrained on labels and masked words",
+        "An et al., Generalized Category Discovery with Decoupled Prototypical Network, AAAI 2023",
+    ),
+    "semi-dc": Method(
+        pseudo_labels.fit,
+        pseudo_labels.SemiDCConfig,
+        pseudo_labels.EFFORTS,
+        "deepcluster after pretraining on labels",
+        "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018",
+    ),
+    "dtc": Method(
+        dtc.fit,
+        dtc.DTCConfig,
+        dtc.EFFORTS,
+        "after learning the labels, soft clusters train themselves on their average over epochs",
+        "Han et al., Learning to Discover Novel Visual Categories via Deep Transfer Clustering, "
+        "ICCV 2019",
+    ),
+    "cdac+": Method(
+        cdac.fit,
+        cdac.CDACConfig,
+        cdac.EFFORTS,
+        "learns which pairs of texts are alike, from labels and from thresholds that close in",
+        "Lin et al., Discovering New Intents via Constrained Deep Adaptive Clustering with Cluster "
+        "Refinement, AAAI 2020",
+    ),
+    "dac": Method(
+        pseudo_labels.fit,
+        pseudo_labels.DACConfig,
+        pseudo_labels.EFFORTS,
+        "learns the clusters of k-means as labels, numbered alike in every epoch by alignment",
+        "Zhang et al., Discovering New Intents with Deep Aligned Clustering, AAAI 2021",
+    ),
+    "self-labeling": Method(
+        self_labelling.fit,
+        self_labelling.SelfLabellingConfig,
+        self_labelling.EFFORTS,
+        "a classifier learns from its own labels of another view, balanced over the categories",
+        "Fini et al., A Unified Objective for Novel Class Discovery, ICCV 2021",
+    ),
+    "laskm": Method(
+        laskm.fit,
+        laskm.LASKMConfig,
+        laskm.EFFORTS,
+        "contrast of views and of labels, then k-means with pinned labels",
+        "Vaze et al., Generalized Category Discovery, CVPR 2022",
     ),
 }
 

@@ -1,0 +1,181 @@
+"""DTC: deep transfer clustering with a temporally averaged target (Han et al., ICCV 2019).
+
+Cross-entropy on the labels makes features in which categories lie apart. A new layer gives K
+logits; k-means over the unlabelled texts' logits gives K centres in their space. Model and centres
+then train themselves: each text's soft assignment q to the centres is taught a sharper target p.
+The first epochs keep the first p. Later p is made from a running average of q over the epochs,
+which outlives the noise of a single one. A text belongs to its nearest centre.
+
+As TEXTOIR runs it on texts (the paper's variant "TEP": no consistency term), except: the K logits
+start as the K main directions of the features, as in the paper, where TEXTOIR draws them at random,
+which leaves assignments so even that there is little to sharpen; features are the encoder's pooled
+vector, like all methods' here, without a dense layer and ReLU; the learning rate of self-training
+is constant.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.frozen import features_of
+from newfound.kmeans import kmeans
+from newfound.methods.refining import RefiningConfig, refine
+from newfound.methods.settling import settle_on
+from newfound.methods.starting import Start, StartConfig, begin
+from newfound.stages import Stages
+from newfound.student import target_distribution
+from newfound.task import Fitted, Task
+
+
+@dataclass(frozen=True)
+class DTCConfig(StartConfig):
+    """Settings of DTC; the defaults are TEXTOIR's but where it is said."""
+
+    normalise: bool = setting(True, "count categories on vectors of unit length; logits have none")
+    pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
+    patience: int = setting(
+        10, "epochs without better validation texts, in accuracy and later NMI, before it stops"
+    )
+    pretrain_learning_rate: float = setting(2e-5, "learning rate of pretraining")
+    pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
+    masked_words: bool = setting(False, "masked-word modelling in pretraining")
+    trainable_layers: Layers = setting(1, "how many of the last layers learn in self-training")
+    logits_start: Literal["pca", "random"] = setting(
+        "pca", "how the K logits start: the features' main directions, or at random"
+    )
+    warm_up: int = setting(10, "epochs of self-training on the first target")
+    epochs: int = setting(100, "most epochs of self-training after that")
+    refresh: int = setting(5, "make the target again every so many epochs; 0 (ablation): never")
+    momentum: float = setting(0.6, "weight of earlier epochs in the averaged assignment", high=0.99)
+    learning_rate: float = setting(2e-5, "learning rate of self-training, constant")
+    batch: int = setting(128, "texts a step in self-training", low=1)
+    tolerance: float = setting(
+        0.001,
+        "without validation texts: stop when a smaller share of texts changed between targets",
+        high=1,
+    )
+    starts: int = setting(10, "k-means starts", low=1)
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 20,
+        "pretrain_learning_rate": 1e-4,
+        "trainable_layers": 0,
+        "warm_up": 2,
+        "epochs": 20,
+        "learning_rate": 5e-4,
+        "starts": 3,
+    },
+    "balanced": {
+        "pretrain_epochs": 20,
+        "patience": 5,
+        "pretrain_learning_rate": 5e-5,
+        "warm_up": 1,
+        "epochs": 6,
+        "learning_rate": 1e-4,
+        "starts": 5,
+    },
+    "best": {},
+}
+
+
+def fit(
+    task: Task,
+    encoder: Encoder,
+    config: DTCConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories with DTC."""
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    centres = train(start, task, config, seed, stages)
+    with stages.stage("settling"):
+        return settle_on(
+            start.model,
+            task,
+            features_of(start.model, start.inputs),
+            centres,
+            estimate=start.estimate,
+            history=start.pretrained.history,
+        )
+
+
+def train(start: Start, task: Task, config: DTCConfig, seed: int, stages: Stages) -> Tensor:
+    """Give the model K logits and train it and the K centres by themselves; returns the centres."""
+    model, inputs = start.model, start.inputs
+    torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
+    rows = task.unlabelled
+    if len(rows) < start.k:  # nearly everything is labelled
+        rows = np.arange(len(task.texts))
+    with stages.stage("clustering"):
+        raw = features_of(model, inputs, rows, finished=False)
+        logits = model.add_logits(start.k)
+        if config.logits_start == "pca":
+            with torch.no_grad():
+                weight, bias = main_directions(raw, start.k)
+                logits.weight.copy_(weight)
+                logits.bias.copy_(bias)
+        features = features_of(model, inputs, rows)
+        centres = kmeans(features, start.k, starts=config.starts, seed=seed).centres
+    return refine(
+        start,
+        task,
+        rows,
+        centres,
+        AveragedTarget(config.momentum, config.refresh),
+        RefiningConfig(
+            warm_up=config.warm_up,
+            epochs=config.epochs,
+            learning_rate=config.learning_rate,
+            batch=config.batch,
+            patience=config.patience,
+            tolerance=0.0 if task.validation_texts else config.tolerance,
+        ),
+        seed=seed,
+        stages=stages,
+    )
+
+
+def main_directions(features: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Weight [count, d] and bias [count] that map features [N, d] to their main components.
+
+    With more components than there are dimensions the last are zero: there is nothing for them.
+    """
+    mean = features.mean(0)
+    centred = features - mean
+    _, directions = torch.linalg.eigh(centred.T @ centred)  # columns, by growing variance
+    found = directions.flip(1).T[:count]
+    weight = features.new_zeros(count, features.shape[1])
+    weight[: len(found)] = found
+    return weight, -weight @ mean
+
+
+class AveragedTarget:
+    """The target from a running average over epochs: Z <- momentum Z + (1 - momentum) q.
+
+    Z starts at zero, so Z / (1 - momentum^t) is what counts after epoch t. The target is made again
+    after epochs 1, 1 + every, 1 + 2 every and so on; never if `every` is 0.
+    """
+
+    def __init__(self, momentum: float, every: int) -> None:
+        self.momentum, self.every = momentum, every
+        self.total: Tensor | None = None
+
+    def __call__(self, epoch: int, q: Tensor) -> Tensor | None:
+        """The new target [R, K] after an epoch (from 1) that gave q [R, K], if it is time."""
+        before = torch.zeros_like(q) if self.total is None else self.total
+        self.total = self.momentum * before + (1 - self.momentum) * q
+        if self.every == 0 or (epoch - 1) % self.every:
+            return None
+        return target_distribution(self.total / (1 - self.momentum**epoch))

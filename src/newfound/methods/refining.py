@@ -1,0 +1,139 @@
+"""Self-training on K logits, which DTC and CDAC+ share: assignments are taught their sharper self.
+
+Centres of k-means over the logits give each text a soft assignment q; a target p made from q of all
+texts is what q is trained towards, model and centres alike. The methods differ in how and when p is
+made again, which they say by a function.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import normalized_mutual_info_score
+from torch import Tensor, nn
+
+from newfound.batching import shuffled_batches, to_device, tokenize
+from newfound.features import EncoderFeatures
+from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.methods.starting import Start
+from newfound.optimise import Optimiser
+from newfound.pretraining import Best, widths_for
+from newfound.stages import Stages
+from newfound.student import self_training_loss, soft_assignment, target_distribution
+from newfound.task import Task
+
+# (epoch from 1, q [R, K] of all rows after it) -> the new target [R, K], or None to keep the old
+Refresh = Callable[[int, Tensor], Tensor | None]
+
+
+@dataclass(frozen=True)
+class RefiningConfig:
+    """What self-training needs to know of a method's settings."""
+
+    warm_up: int  # epochs on the first target before `epochs` begin
+    epochs: int
+    learning_rate: float
+    batch: int
+    patience: int  # epochs without a better NMI of the validation texts
+    tolerance: float  # share of texts that change cluster below which training ends
+
+
+def refine(
+    start: Start,
+    task: Task,
+    rows: np.ndarray,
+    centres: Tensor,
+    refresh: Refresh,
+    config: RefiningConfig,
+    *,
+    seed: int,
+    stages: Stages,
+) -> Tensor:
+    """Train model and centres [K, K] on the texts of `rows`; returns the centres.
+
+    Ends when the clusters of the validation texts have not come nearer to their labels (by NMI) for
+    `patience` epochs, and goes back to the best epoch; or when fewer texts than `tolerance` changed
+    cluster between two targets. No label of another text is looked at. The learning rate is
+    constant: while it warmed up clusters would stand still, which would look like the end.
+    """
+    if config.epochs == 0:
+        return centres
+    model, inputs = start.model, start.inputs
+    device, rng = model.device, np.random.default_rng(seed)
+    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # centres learn like weights
+    places = torch.from_numpy(rows).to(device)
+    q = assignments(model, learnt[0], inputs, rows)
+    # By number of the text, not by place in a batch; only those of `rows` are ever read.
+    target = torch.zeros(len(task.texts), len(centres), device=device)
+    target[places] = target_distribution(q)
+    labels = q.argmax(1)
+
+    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
+        logits = model.finish(model.from_states(*inputs.batch(rows, width)))
+        q = soft_assignment(logits, learnt[0])
+        return {"self_training": self_training_loss(q, target[rows])}
+
+    optimiser = Optimiser([model, learnt], config.learning_rate, graphs=inputs.resident)
+    widths = widths_for(inputs.lengths, device)
+    size = min(config.batch, len(rows))
+    validation = validation_inputs(model, task)
+    best = Best([model, learnt], config.patience)
+    refreshed = 0
+    with stages.stage("refining", config.warm_up + config.epochs) as advance:
+        for epoch in range(1 - config.warm_up, config.epochs + 1):
+            model.train()
+            batches = [
+                (rows[chosen], width)
+                for chosen, width in shuffled_batches(inputs.lengths[rows], size, rng, widths)
+            ]
+            for chosen, width in to_device(batches, device):
+                optimiser.accumulate(losses, chosen, width)
+                optimiser.step()
+            means = optimiser.epoch_means()
+            line: dict[str, Any] = {"stage": "refining", "epoch": epoch + config.warm_up}
+            line |= {"loss": sum(means.values()), **means}
+            start.pretrained.history.append(line)
+            advance(1)
+            if epoch < 1:
+                continue
+            stop = False
+            if validation is not None:
+                line["validation_nmi"] = validation_nmi(model, learnt[0], validation, task)
+                stop = best.saw(line["validation_nmi"])
+            q = assignments(model, learnt[0], inputs, rows)
+            new = refresh(epoch, q)
+            if new is not None:
+                target[places] = new
+                changed = float((q.argmax(1) != labels).float().mean())
+                labels, line["changed"] = q.argmax(1), changed
+                refreshed += 1
+                # The first refresh comes too early to tell.
+                stop |= refreshed > 1 and changed < config.tolerance
+            if stop:
+                break
+        best.restore()
+    return learnt[0].detach()
+
+
+def validation_inputs(model: EncoderFeatures, task: Task) -> Inputs | None:
+    """The validation texts' frozen states; None if there are no such texts."""
+    if not task.validation_texts:
+        return None
+    texts = task.validation_texts
+    return run_frozen(model, tokenize(model.encoder.tokenizer, texts, model.encoder.max_tokens))
+
+
+def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
+    """How well the clusters of the validation texts agree with their labels."""
+    found = assignments(model, centres, inputs).argmax(1).cpu().numpy()
+    return float(normalized_mutual_info_score(task.validation_targets, found))
+
+
+@torch.no_grad()
+def assignments(
+    model: EncoderFeatures, centres: Tensor, inputs: Inputs, rows: np.ndarray | None = None
+) -> Tensor:
+    """q [R, K] of all texts or the named rows, as prediction sees them: without dropout."""
+    return soft_assignment(features_of(model, inputs, rows), centres)

@@ -1,0 +1,209 @@
+"""Self-Labeling: a cosine classifier learns from its own labels, balanced over all K categories.
+
+After pretraining on the labels (cross-entropy) a classifier with one unit vector a category reads
+two views of every text. The target of a labelled text is its label; the target of any other is what
+the classifier makes of the *other* view, balanced by Sinkhorn so that no category takes more than
+its share: without that balance self-made labels drift into few categories. The category of a text
+is the classifier's largest cosine, that is, the nearest of its unit vectors.
+
+The DPN paper's table names a "self-labeling framework" without saying which. This is the form of
+Fini et al., A Unified Objective for Novel Class Discovery, ICCV 2021 (swapped targets, their
+temperature, epsilon and iterations), whose balance goes back to Asano et al., ICLR 2020.
+
+Where this departs from it:
+- The categories' vectors start at the centres of k-means with pinned labels, not at random. At a
+  learning rate that an encoder bears, random ones hardly leave their place.
+- A batch may hold fewer texts than there are categories, and balancing it alone would mean nothing:
+  a queue of recent texts is balanced with it. The queue keeps features, not scores, so that the
+  present classifier judges them.
+- A step takes unlabelled and labelled texts in fixed numbers, and the two losses are added.
+- Words are replaced only where the encoder reads them (all layers learn). Above frozen layers the
+  two views are two passes with dropout.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from newfound.batching import paired_batches, to_device
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.frozen import features_of
+from newfound.kmeans import seeded_kmeans
+from newfound.methods.newfound import replace_words
+from newfound.methods.settling import fitted_with
+from newfound.methods.starting import Start, StartConfig, begin
+from newfound.optimise import Optimiser
+from newfound.pretraining import widths_for
+from newfound.sinkhorn import sinkhorn
+from newfound.stages import Stages
+from newfound.task import Fitted, Task
+
+
+@dataclass(frozen=True)
+class SelfLabellingConfig(StartConfig):
+    """Settings of Self-Labeling; temperature, epsilon and iterations are the source's."""
+
+    pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
+    pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
+    masked_words: bool = setting(False, "masked-word modelling in pretraining, too")
+    trainable_layers: Layers = setting("all", "how many of the last layers learn in training")
+    epochs: int = setting(50, "epochs of training")
+    learning_rate: float = setting(1e-5, "learning rate of training")
+    batch: int = setting(128, "unlabelled texts a step, each in two views", low=1)
+    labelled_batch: int = setting(32, "labelled texts a step, each in two views", low=1)
+    temperature: float = setting(0.1, "sharpness of the classifier", low=1e-3)
+    epsilon: float = setting(0.05, "softness of the balanced targets", low=1e-3)
+    balance: int = setting(3, "iterations of the balance; 0 leaves the targets unbalanced")
+    queue: int = setting(32, "recent texts a category that are balanced with a batch")
+    replaced_words: float = setting(
+        0.225, "share of words replaced at random in each view, where the words are read", high=1
+    )
+    starts: int = setting(10, "starts of the k-means that the categories begin from", low=1)
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 20,
+        "pretrain_learning_rate": 1e-4,
+        "trainable_layers": 0,
+        "epochs": 10,
+        "learning_rate": 1e-4,
+        "starts": 3,
+    },
+    "balanced": {
+        "pretrain_epochs": 20,
+        "patience": 5,
+        "trainable_layers": 1,
+        "epochs": 3,
+        "learning_rate": 3e-5,
+        "starts": 5,
+    },
+    "best": {},
+}
+
+
+class CosineHead(nn.Module):
+    """A classifier without bias: the cosine of a feature with one vector a category."""
+
+    def __init__(self, centres: Tensor) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(F.normalize(centres, dim=1))  # [K, d]
+
+    def forward(self, features: Tensor) -> Tensor:
+        # In full precision: the balance divides by a small epsilon, which rounding would show.
+        with torch.autocast(features.device.type, enabled=False):
+            return F.normalize(features.float(), dim=1) @ F.normalize(self.rows, dim=1).T
+
+
+def fit(
+    task: Task,
+    encoder: Encoder,
+    config: SelfLabellingConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories by balanced self-made labels."""
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    with stages.stage("clustering"):
+        features = features_of(start.model, start.inputs)
+        targets = torch.from_numpy(task.targets).to(features.device)
+        found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
+    head = CosineHead(found.centres)
+    train(start, head, features, task, config, seed, stages)
+    with stages.stage("settling"):
+        return fitted_with(
+            start.model,
+            task,
+            features_of(start.model, start.inputs),
+            F.normalize(head.rows.detach(), dim=1),  # nearest of these: the largest cosine
+            estimate=start.estimate,
+            history=start.pretrained.history,
+        )
+
+
+def train(
+    start: Start,
+    head: CosineHead,
+    features: Tensor,
+    task: Task,
+    config: SelfLabellingConfig,
+    seed: int,
+    stages: Stages,
+) -> None:
+    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue."""
+    model, inputs = start.model, start.inputs
+    device = model.device
+    # Held-out texts keep their label from training, so they count as unlabelled here.
+    free, learnable = np.flatnonzero(~task.learnable), np.flatnonzero(task.learnable)
+    if config.epochs == 0 or not len(free) or not any(w.requires_grad for w in model.parameters()):
+        return
+    torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
+    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    targets = torch.from_numpy(task.targets).to(device)
+    size, labelled_size = min(config.batch, len(free)), min(config.labelled_batch, len(learnable))
+    # No longer than the texts beside the batch, so that none is counted twice.
+    waiting = rng.permutation(free)[: min(config.queue * start.k, len(free) - size)]
+    queue = features[torch.from_numpy(waiting).to(device)].clone()  # [Q, d], changed in place
+    reads_words = model.frozen_layers < 0 and config.replaced_words > 0
+
+    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
+        states, mask = inputs.batch(rows, width)
+        states = torch.cat([states, states])
+        mask = None if mask is None else torch.cat([mask, mask])
+        if reads_words and mask is not None:
+            states = replace_words(states, mask, model, config.replaced_words)
+        raw = model.from_states(states, mask)
+        first, second = head(raw).chunk(2)  # the two views, each [B, K]
+        with torch.no_grad():
+            waiting = head(queue)
+            queue.copy_(torch.cat([raw[:size].float(), queue])[: len(queue)])
+        found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config)}
+        if labelled_size:
+            scores = torch.cat([first[size:], second[size:]]) / config.temperature
+            found["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]].repeat(2))
+        return found
+
+    optimiser = Optimiser(
+        [model, head],
+        config.learning_rate,
+        schedule_steps=-(-len(free) // size) * config.epochs,
+        graphs=inputs.resident,
+    )
+    with stages.stage("training", config.epochs) as advance:
+        for epoch in range(1, config.epochs + 1):
+            model.train()
+            batches = paired_batches(
+                inputs.lengths, free, size, learnable, labelled_size, rng, widths
+            )
+            for chosen, width in to_device(batches, device):
+                optimiser.accumulate(losses, chosen, width)
+                optimiser.step()
+            means = optimiser.epoch_means()
+            line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
+            start.pretrained.history.append(line | means)
+            advance(1)
+
+
+def swapped_loss(
+    first: Tensor, second: Tensor, waiting: Tensor, config: SelfLabellingConfig
+) -> Tensor:
+    """Cross-entropy of each view with the balanced targets that the other view gives.
+
+    Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K].
+    """
+    total = first.new_zeros(())
+    for scores, other in ((first, second), (second, first)):
+        everyone = torch.cat([other, waiting]).detach()
+        wanted = sinkhorn(everyone, config.epsilon, config.balance)[: len(other)]
+        total = total + F.cross_entropy(scores / config.temperature, wanted)
+    return total / 2

@@ -1,0 +1,72 @@
+"""Semi-KM: pretrain with labels and masked words, then k-means; nothing is learnt after that.
+
+The pretraining is DPN's with DPN's settings (Eq. 1), because the DPN paper places Semi-KM above
+methods that pretrain on labels alone, and does not say which pretraining it had; that other reading
+is `masked_words=False`. The prototypes come from k-means that holds labelled texts in their
+category, so that known categories come out under their own names.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from newfound.config import Layers, setting
+from newfound.encoder import Encoder
+from newfound.frozen import features_of
+from newfound.methods.settling import settle
+from newfound.methods.starting import StartConfig, begin
+from newfound.stages import Stages
+from newfound.task import Fitted, Task
+
+
+@dataclass(frozen=True)
+class SemiKMConfig(StartConfig):
+    """Settings of Semi-KM; those of pretraining are DPN's."""
+
+    trainable_layers: Layers = setting("all", "of no effect: nothing learns after pretraining")
+    starts: int = setting(10, "k-means starts", low=1)
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "head": "residual",
+        "pretrain_layers": 0,
+        "pretrain_epochs": 20,
+        "pretrain_learning_rate": 1e-4,
+        "starts": 3,
+    },
+    "balanced": {
+        "pretrain_layers": 1,
+        "pretrain_epochs": 20,
+        "patience": 5,
+        "masked_words": False,
+        "starts": 5,
+    },
+    "best": {},
+}
+
+
+def fit(
+    task: Task,
+    encoder: Encoder,
+    config: SemiKMConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories by k-means on pretrained features."""
+    # The layers that learnt stay the ones that are run: nothing has to be encoded again.
+    config = replace(config, trainable_layers=config.pretrain_layers)
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    with stages.stage("settling"):
+        return settle(
+            start.model,
+            task,
+            features_of(start.model, start.inputs),
+            start.k,
+            seed=seed,
+            starts=config.starts,
+            estimate=start.estimate,
+            history=start.pretrained.history,
+        )
