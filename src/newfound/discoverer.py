@@ -310,7 +310,7 @@ def _settled(fitted: Fitted, texts: list[str], features: np.ndarray) -> np.ndarr
     if not len(rows):
         return features
     features = features.copy()
-    alone = {texts[row]: fitted.features([texts[row]])[0] for row in rows}
+    alone = {text: fitted.features([text])[0] for text in {texts[row] for row in rows}}
     features[rows] = [alone[texts[row]] for row in rows]
     return features
 

@@ -80,6 +80,9 @@ class EncoderFeatures(nn.Module):
         self.head = HEADS[head](self.backbone.shape.width)
         self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
         self.normalise = normalise
+        self.special: Tensor  # ids that are no words, where the model is
+        special = torch.tensor(encoder.special_ids, dtype=torch.int64)
+        self.register_buffer("special", special, persistent=False)
         # -1: nothing is frozen; 0: the embeddings; n: also the first n layers.
         self.frozen_layers = frozen_layers
         self.freeze(frozen_layers)

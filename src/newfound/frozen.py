@@ -152,10 +152,12 @@ def features_of(
     rows: np.ndarray | None = None,
     *,
     finished: bool = True,
+    half: bool = False,
 ) -> Tensor:
     """Features [N, width] of all texts, or of the named rows, from their frozen states.
 
-    In full precision, as prediction computes them; before normalisation if not `finished`.
+    In full precision, as prediction computes them, unless `half` asks a GPU for bfloat16, which is
+    enough to watch a training. Before normalisation if not `finished`.
     """
     model.eval()
     rows = np.arange(len(inputs.lengths)) if rows is None else rows
@@ -163,8 +165,8 @@ def features_of(
     lengths = np.ones_like(rows) if inputs.pooled else inputs.lengths[rows]
     for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
         index = torch.from_numpy(rows[part]).to(model.device)
-        width = int(lengths[part].max())
-        raw[torch.from_numpy(part).to(model.device)] = model.from_states(
-            *inputs.batch(index, width)
-        )
+        states = inputs.batch(index, int(lengths[part].max()))
+        with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda):
+            found = model.from_states(*states)
+        raw[torch.from_numpy(part).to(model.device)] = found.float()
     return model.finish(raw) if finished else raw

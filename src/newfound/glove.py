@@ -17,7 +17,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix
 
-from newfound.errors import InputError
+from newfound.errors import InputError, reason
 from newfound.files import write_atomically, write_text
 from newfound.stages import Advance
 from newfound.words import BREAK, plain, unspaced, words
@@ -120,8 +120,13 @@ def _read_package(wanted: set[str]) -> WordVectors:
             "newfound[glove], or name a GloVe text file with --set vectors=FILE"
         )
     folder = Path(spec.origin).parent / "data"
-    index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column(0).to_pylist()
-    vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+    try:
+        index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column(0).to_pylist()
+        vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the package {PACKAGE} is damaged ({reason(error)}); install it again"
+        ) from error
     kept = [i for i, word in enumerate(index) if i < FREQUENT or word in wanted]
     return WordVectors([index[i] for i in kept], vectors[kept])
 
@@ -129,7 +134,7 @@ def _read_package(wanted: set[str]) -> WordVectors:
 def _read_text(path: Path, wanted: set[str]) -> WordVectors:
     """A text file with a word and its numbers on each line, the most frequent word first.
 
-    The line of two whole numbers that word2vec and fastText put first is passed over.
+    word2vec and fastText put a line with the counts of words and of numbers first.
     """
     rows: dict[str, np.ndarray] = {}
     width = 0
@@ -141,6 +146,7 @@ def _read_text(path: Path, wanted: set[str]) -> WordVectors:
                 if not width:
                     fields = line.split()
                     if number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+                        width = int(fields[1])
                         continue
                     width = len(fields) - 1
                 # From the right: some tables have words with spaces inside.

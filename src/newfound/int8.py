@@ -102,7 +102,12 @@ def use_int8(fitted: Fitted, texts: Sequence[str], folder: Path | None = None) -
     plain = fitted.features
     if isinstance(plain, Int8Features):
         plain = plain.plain
-    if not isinstance(plain, EncoderFeatures) or plain.device.type != "cpu":
+    if not isinstance(plain, EncoderFeatures):
+        raise InputError(
+            "int8 is for methods that read texts with an encoder; this model's does without one: "
+            "leave int8 out"
+        )
+    if plain.device.type != "cpu":
         raise InputError("int8 is for encoders on a CPU; choose the device cpu or leave int8 out")
     key = _key(plain)
     kept = _read(plain, folder, key) if folder is not None else None

@@ -1,4 +1,4 @@
-"""Masked-word modelling: BERT's masking, and logits at the masked places only."""
+"""Masked-word modelling (BERT's masking, logits at the masked places only), replaced words."""
 
 import torch
 from torch import Tensor
@@ -29,6 +29,14 @@ def mask_words(
     return masked, places, words
 
 
+def replace_words(ids: Tensor, mask: Tensor, model: EncoderFeatures, share: float) -> Tensor:
+    """A view of a text: `share` of its ordinary words are replaced by random ones."""
+    draw = torch.rand(ids.shape, device=ids.device)
+    chosen = (draw < share) & mask & ~torch.isin(ids, model.special)
+    random_words = torch.randint(model.backbone.shape.vocabulary, ids.shape, device=ids.device)
+    return torch.where(chosen, random_words, ids)
+
+
 class MaskedWords:
     """Masks a batch and scores what the model makes of it."""
 
@@ -39,7 +47,7 @@ class MaskedWords:
         self.head = MaskedWordHead(model.backbone.shape).to(model.device)
         if encoder.word_head is not None:
             self.head.load_state_dict(encoder.word_head)
-        self.special = torch.tensor(encoder.special_ids, device=model.device)
+        self.special = model.special
 
     def mask(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(masked ids, places, words), see `mask_words`."""

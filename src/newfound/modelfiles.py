@@ -12,11 +12,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 import newfound
+from newfound.autoencoder import AutoencoderFeatures
 from newfound.categories import Category
 from newfound.devices import seeded
 from newfound.errors import InputError, reason
 from newfound.features import EncoderFeatures
 from newfound.files import write_folder, write_json
+from newfound.glove import WordVectors
 from newfound.task import FeatureMap, Fitted
 
 if TYPE_CHECKING:
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 # How each kind of feature map is read back.
-FEATURE_MAPS: dict[str, Callable[[Path], Any]] = {EncoderFeatures.kind: EncoderFeatures.load}
+FEATURE_MAPS: dict[str, Callable[[Path], Any]] = {
+    EncoderFeatures.kind: EncoderFeatures.load,
+    WordVectors.kind: WordVectors.load,
+    AutoencoderFeatures.kind: AutoencoderFeatures.load,
+}
 
 # What reading a file that is cut short or was changed may raise.
 _DAMAGE = (

@@ -18,12 +18,15 @@ from newfound.config import Layers, setting
 from newfound.features import EncoderFeatures, pool
 from newfound.files import write_atomically, write_json
 from newfound.frozen import Inputs, features_of, run_frozen
-from newfound.masking import MaskedWords
+from newfound.losses import contrastive_loss
+from newfound.masking import MaskedWords, replace_words
 from newfound.optimise import Optimiser
 from newfound.prototypes import class_means
 from newfound.stages import Stages
 from newfound.task import Task
 
+REPLACED = 0.25  # share of words that a view replaces
+CONTRAST_TEMPERATURE = 0.07
 BUCKETS = 8  # distinct batch widths on a GPU; each is one recorded graph
 
 
@@ -39,6 +42,7 @@ class PretrainingConfig:
     labelled_batch: int = setting(32, "labelled texts a step for the cross-entropy")
     masked_words: bool = setting(True, "learn by guessing masked words, too")
     mask_share: float = setting(0.15, "share of words that are masked")
+    contrast: bool = setting(False, "tell each text from the others by two views, too")
 
 
 @dataclass
@@ -148,12 +152,20 @@ def _train(
         assert words is not None
         ids, mask = tokens.padded(rows, width)
         masked, places, wanted = words.mask(ids[:size], mask[:size])
-        states = model.lower(torch.cat([masked, ids[size:]]), mask)
-        hidden = model.upper(states, mask)
+        parts = [masked, ids[size:]]
+        if config.contrast:  # the masked texts are one view of themselves, this is another
+            parts.append(replace_words(ids[:size], mask[:size], model, REPLACED))
+            mask = torch.cat([mask, mask[:size]])
+        hidden = model.upper(model.lower(torch.cat(parts), mask), mask)
         losses = {"masked_words": words.loss(hidden[:size], places, wanted)}
+        raw = model.head(pool(hidden, mask, model.encoder.pooling).float())
         if len(rows) > size:
-            raw = model.head(pool(hidden[size:], mask[size:], model.encoder.pooling).float())
-            losses["cross_entropy"] = F.cross_entropy(classifier(raw).float(), targets[rows[size:]])
+            scores = classifier(raw[size : len(rows)]).float()
+            losses["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]])
+        if config.contrast:
+            one, other = F.normalize(raw[:size], dim=1), F.normalize(raw[len(rows) :], dim=1)
+            itself = torch.eye(size, dtype=torch.bool, device=device)
+            losses["contrast"] = contrastive_loss(one, other, itself, CONTRAST_TEMPERATURE)
         return losses
 
     term = words_and_labels if words else labels_only
@@ -243,5 +255,5 @@ def _validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tens
 def _accuracy(
     model: EncoderFeatures, classifier: nn.Module, inputs: Inputs, targets: Tensor
 ) -> float:
-    raw = features_of(model, inputs, finished=False)
+    raw = features_of(model, inputs, finished=False, half=True)
     return float((classifier(raw).argmax(1) == targets).float().mean())

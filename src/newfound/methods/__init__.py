@@ -4,12 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from newfound.config import override
 from newfound.errors import InputError
 from newfound.methods import (
+    autoencoding,
     cdac,
     dpn,
     dtc,
+    frozen_kmeans,
+    glove,
     laskm,
     newfound,
     pseudo_labels,
@@ -29,6 +34,9 @@ class Method:
     summary: str
     reference: str
     uses_labels: bool = True
+    # How the method groups features of its own (features [N, d], k, seed -> clusters [N]) where it
+    # has no rule for new texts, so that a test part has to be grouped by itself.
+    cluster: Callable[[np.ndarray, int, int], np.ndarray] | None = None
 
 
 METHODS: dict[str, Method] = {
@@ -45,6 +53,56 @@ METHODS: dict[str, Method] = {
         dpn.EFFORTS,
         "decoupled prototypes: labels guide the known categories, structure the novel ones",
         "An et al., Generalized Category Discovery with Decoupled Prototypical Network, AAAI 2023",
+    ),
+    "km-glove": Method(
+        glove.fit_km,
+        glove.KMGloVeConfig,
+        glove.EFFORTS,
+        "k-means on the mean GloVe vector of each text's words; needs newfound[glove] or a file",
+        "MacQueen, Some methods for classification and analysis of multivariate observations, 1967",
+        uses_labels=False,
+    ),
+    "ag-glove": Method(
+        glove.fit_ag,
+        glove.AGGloVeConfig,
+        glove.EFFORTS,
+        "Ward's agglomerative clustering of the same vectors; needs newfound[glove] or a file",
+        "Gowda & Krishna, Agglomerative clustering using the concept of mutual nearest "
+        "neighbourhood, Pattern Recognition 1978",
+        uses_labels=False,
+        cluster=glove.ward,
+    ),
+    "sae": Method(
+        autoencoding.fit_sae,
+        autoencoding.SAEConfig,
+        autoencoding.EFFORTS,
+        "k-means on the codes of an autoencoder of word weights",
+        "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
+        uses_labels=False,
+    ),
+    "dec": Method(
+        autoencoding.fit_dec,
+        autoencoding.DECConfig,
+        autoencoding.DEC_EFFORTS,
+        "sae, whose soft clusters then train themselves on their own sharper version",
+        "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
+        uses_labels=False,
+    ),
+    "dcn": Method(
+        autoencoding.fit_dcn,
+        autoencoding.DCNConfig,
+        autoencoding.DCN_EFFORTS,
+        "dec that must still be able to give the text back",
+        "Yang et al., Towards K-means-friendly Spaces, ICML 2017",
+        uses_labels=False,
+    ),
+    "bert": Method(
+        frozen_kmeans.fit,
+        frozen_kmeans.FrozenConfig,
+        frozen_kmeans.EFFORTS,
+        "k-means on the features of the encoder as it is",
+        "Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers, NAACL 2019",
+        uses_labels=False,
     ),
     "deepcluster": Method(
         pseudo_labels.fit_unsupervised,

@@ -199,7 +199,7 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
                 optimiser.accumulate(losses, chosen, width)
                 optimiser.step()
             if config.moving_average and known:
-                now = features_of(model, inputs, task.labelled)
+                now = features_of(model, inputs, task.labelled, half=True)
                 means = class_means(now, targets[targets >= 0], known)
                 labelled.copy_(moving_average(labelled, means, config.momentum))
             means_by_loss = optimiser.epoch_means()

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.cluster import AgglomerativeClustering
 from torch import Tensor
 
 from newfound.config import setting
@@ -31,9 +30,7 @@ from newfound.prototypes import class_means
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
-_VECTORS = (
-    "file of word vectors in GloVe's text form; empty: GloVe 6B in 50 dimensions, of the extra glove"
-)
+_VECTORS = "file of word vectors in GloVe's text form; empty: 50-d GloVe 6B, of the extra `glove`"
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,8 @@ def fit_ag(
 
 def ward(features: np.ndarray, k: int, seed: int) -> np.ndarray:
     """Ward's agglomeration of features [N, d] into k clusters [N]; it draws nothing from `seed`."""
+    from sklearn.cluster import AgglomerativeClustering  # here: it costs every start a while
+
     if k == 1 or len(features) < 2:
         return np.zeros(len(features), np.int64)
     return AgglomerativeClustering(k, linkage="ward").fit_predict(features).astype(np.int64)

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from newfound.batching import shuffled_batches, to_device
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
-from newfound.features import EncoderFeatures
 from newfound.frozen import features_of
+from newfound.kmeans import seeded_kmeans
 from newfound.losses import contrastive_loss
+from newfound.masking import replace_words
 from newfound.methods.settling import settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import nearest_neighbours
@@ -50,6 +51,9 @@ class NewfoundConfig(StartConfig):
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
         0.25, "share of words replaced at random in each view, where the words are read"
+    )
+    cluster_share: float = setting(
+        0.0, "share of the epochs, the last ones, in which a cluster's texts are the neighbours"
     )
     starts: int = setting(10, "starts of the last k-means", low=1)
 
@@ -145,8 +149,14 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     )
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
+            late = epoch > config.epochs * (1 - config.cluster_share)
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
+                features = features_of(model, inputs)
+                neighbours.copy_(
+                    cluster_mates(features, task, start.k, count, seed + epoch)
+                    if late
+                    else nearest_neighbours(features, count)
+                )
             model.train()
             batches = contrast_batches(
                 inputs.lengths,
@@ -165,6 +175,21 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
             start.pretrained.history.append(line | means)
             advance(1)
+
+
+def cluster_mates(features: Tensor, task: Task, k: int, count: int, seed: int) -> Tensor:
+    """For each text `count` random texts of its cluster [N, count], by k-means with pinned labels.
+
+    A cluster of fewer texts names some of them twice.
+    """
+    targets = torch.from_numpy(task.targets).to(features.device)
+    labels = seeded_kmeans(features, k, targets, starts=3, seed=seed).labels
+    order = labels.argsort()
+    sizes = labels.bincount(minlength=k)
+    first = sizes.cumsum(0) - sizes
+    draw = torch.rand(len(labels), count, device=features.device)
+    place = (draw * sizes[labels][:, None]).long() + first[labels][:, None]
+    return order[place]
 
 
 def contrast_batches(
@@ -209,11 +234,3 @@ def positives(rows: Tensor, neighbours: Tensor, targets: Tensor) -> Tensor:
     both = labelled[:, None] & labelled
     same = targets[:, None] == targets
     return torch.where(both, same, near)
-
-
-def replace_words(ids: Tensor, mask: Tensor, model: EncoderFeatures, share: float) -> Tensor:
-    """A view of a text: `share` of its ordinary words are replaced by random ones."""
-    special = torch.tensor(model.encoder.special_ids, device=ids.device)
-    chosen = (torch.rand(ids.shape, device=ids.device) < share) & mask & ~torch.isin(ids, special)
-    random_words = torch.randint(model.backbone.shape.vocabulary, ids.shape, device=ids.device)
-    return torch.where(chosen, random_words, ids)

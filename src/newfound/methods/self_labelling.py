@@ -201,9 +201,6 @@ def swapped_loss(
 
     Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K].
     """
-    total = first.new_zeros(())
-    for scores, other in ((first, second), (second, first)):
-        everyone = torch.cat([other, waiting]).detach()
-        wanted = sinkhorn(everyone, config.epsilon, config.balance)[: len(other)]
-        total = total + F.cross_entropy(scores / config.temperature, wanted)
-    return total / 2
+    wanted = sinkhorn(torch.cat([second, first, waiting]), config.epsilon, config.balance)
+    scores = torch.cat([first, second]) / config.temperature
+    return F.cross_entropy(scores, wanted[: len(scores)])

@@ -34,6 +34,9 @@ class StartConfig:
     pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
     pretrain_labelled_batch: int = setting(32, "labelled texts a step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
+    pretrain_contrast: bool = setting(
+        False, "tell texts apart by two views in pretraining, where masked words are guessed"
+    )
     trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
 
     def pretraining(self) -> PretrainingConfig:
@@ -46,6 +49,7 @@ class StartConfig:
             batch=self.pretrain_batch,
             labelled_batch=self.pretrain_labelled_batch,
             masked_words=self.masked_words,
+            contrast=self.pretrain_contrast,
         )
 
 

@@ -1,0 +1,346 @@
+"""SAE, DEC and DCN: k-means on the codes of an autoencoder, and two ways to refine both.
+
+All three read TF-IDF weights of words, not the encoder, and use no labels.
+
+SAE trains an autoencoder and runs k-means on its codes. DEC (Xie et al., ICML 2016) goes on from
+there: soft assignments of the codes to the centres are trained towards their own sharper version,
+which moves the encoding half and the centres. DCN in TEXTOIR, which the paper took, is DEC that
+keeps the decoder with a share of the reconstruction error (Guo et al., IJCAI 2017, call that IDEC);
+`published` gives what Yang et al. (ICML 2017) describe instead: codes are pulled to the centre that
+they are assigned to, and centres follow the codes one by one.
+
+Departures from TEXTOIR: the vocabulary comes from the training texts alone, as the validation part
+holds known categories only; code units that die are woken (autoencoder.wake); and words are cut as
+everywhere in this package, so that one-letter words and scripts without spaces count.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from newfound.autoencoder import (
+    AutoencoderFeatures,
+    Bags,
+    batches_of,
+    codes_of,
+    tensor_cores,
+    train_autoencoder,
+)
+from newfound.config import setting
+from newfound.encoder import Encoder
+from newfound.errors import InputError
+from newfound.estimate import Estimate
+from newfound.kmeans import kmeans
+from newfound.methods.settling import settle_on
+from newfound.methods.starting import count_categories
+from newfound.nearest import full_precision, nearest
+from newfound.optimise import Optimiser
+from newfound.stages import Stages
+from newfound.student import self_training_loss, soft_assignment, target_distribution
+from newfound.task import Fitted, Task
+
+WEIGHT = 100.0  # how many texts a centre of the published DCN counts for at the start
+
+
+@dataclass(frozen=True)
+class SAEConfig:
+    """Settings of the autoencoder; the defaults are TEXTOIR's."""
+
+    vocabulary: int = setting(2000, "most words that texts are described by", low=1)
+    code: int = setting(10, "width of the code", low=1)
+    activation: Literal["relu", "linear"] = setting("relu", "what the code's units do")
+    waking: bool = setting(True, "turn round code units that no text switches on any more")
+    epochs: int = setting(5000, "epochs of the autoencoder")
+    batch: int = setting(4096, "texts a step of the autoencoder", low=1)
+    learning_rate: float = setting(1e-3, "Adam's for the autoencoder")
+    starts: int = setting(10, "k-means starts", low=1)
+
+
+@dataclass(frozen=True)
+class DECConfig(SAEConfig):
+    """Settings of DEC: the autoencoder's and those of the refinement, TEXTOIR's too."""
+
+    starts: int = setting(20, "k-means starts", low=1)
+    iterations: int = setting(12_000, "most steps of refinement")
+    refine_batch: int = setting(256, "texts a step of refinement", low=1)
+    refine_learning_rate: float = setting(1e-3, "of the refinement, by gradient descent")
+    momentum: float = setting(0.9, "of the refinement", high=1)
+    refresh: int = setting(100, "compute the targets again every so many steps", low=1)
+    tolerance: float = setting(
+        0.01, "stop when less than this share of texts moved since the last refresh", high=1
+    )
+
+
+@dataclass(frozen=True)
+class DCNConfig(DECConfig):
+    """Settings of DCN."""
+
+    reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
+    published: bool = setting(
+        False, "the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
+    )
+    published_pretraining: int = setting(50, "epochs of its autoencoder")
+    published_epochs: int = setting(100, "epochs of its joint training")
+    published_batch: int = setting(256, "texts a step of both", low=1)
+    published_learning_rate: float = setting(1e-4, "Adam's for both")
+    published_pull: float = setting(
+        0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
+    )
+
+
+# A CPU has no time for thousands of epochs: fewer and smaller steps.
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {"epochs": 15, "batch": 256, "starts": 5},
+    "balanced": {"epochs": 60, "batch": 256},
+    "best": {},
+}
+_FEWER: dict[str, dict[str, Any]] = {
+    "fast": {"iterations": 300, "refresh": 50},
+    "balanced": {"iterations": 1000},
+    "best": {},
+}
+DEC_EFFORTS = {effort: EFFORTS[effort] | _FEWER[effort] for effort in EFFORTS}
+DCN_EFFORTS = {
+    "fast": DEC_EFFORTS["fast"] | {"published_pretraining": 15, "published_epochs": 5},
+    "balanced": DEC_EFFORTS["balanced"] | {"published_epochs": 20},
+    "best": {},
+}
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A trained autoencoder and the centres of its codes: where DEC and DCN begin."""
+
+    model: AutoencoderFeatures
+    decoder: nn.Sequential
+    bags: Bags
+    centres: Tensor  # [K, code]
+    estimate: Estimate | None
+    history: list[dict[str, Any]]
+
+
+def fit_sae(
+    task: Task,
+    encoder: Encoder,
+    config: SAEConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories by k-means on the codes of an autoencoder."""
+    return _settled(task, encode(task, encoder, config, seed, stages, cache), "sae")
+
+
+def fit_dec(
+    task: Task,
+    encoder: Encoder,
+    config: DECConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories with DEC."""
+    coded = encode(task, encoder, config, seed, stages, cache)
+    refine(coded, config, 0.0, seed, stages)
+    return _settled(task, coded, "dec")
+
+
+def fit_dcn(
+    task: Task,
+    encoder: Encoder,
+    config: DCNConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Fitted:
+    """Find categories with DCN, TEXTOIR's or the published one."""
+    if config.published:
+        epochs, rate = config.published_pretraining, config.published_learning_rate
+        coded = encode(
+            task, encoder, config, seed, stages, cache, (epochs, config.published_batch, rate)
+        )
+        train_published(coded, config, seed, stages)
+    else:
+        coded = encode(task, encoder, config, seed, stages, cache)
+        refine(coded, config, config.reconstruction, seed, stages)
+    return _settled(task, coded, "dcn")
+
+
+def encode(
+    task: Task,
+    encoder: Encoder,
+    config: SAEConfig,
+    seed: int,
+    stages: Stages,
+    cache: Path | None,
+    training: tuple[int, int, float] | None = None,
+) -> Coded:
+    """Train the autoencoder on the task's texts and find the centres of their codes.
+
+    The encoder only says on which device. `training` (epochs, batch, learning rate) goes before
+    the configuration's.
+    """
+    epochs, batch, rate = training or (config.epochs, config.batch, config.learning_rate)
+    torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
+    model = AutoencoderFeatures.of_texts(
+        task.texts, config.vocabulary, code=config.code, activation=config.activation
+    ).to(encoder.backbone.words.weight.device)
+    with stages.stage("weighing words"):
+        bags = Bags.of(model.weights(task.texts), model.device)
+    decoder, history = train_autoencoder(
+        model,
+        bags,
+        epochs=epochs,
+        batch=batch,
+        learning_rate=rate,
+        waking=config.waking,
+        seed=seed,
+        stages=stages,
+        folder=cache,
+    )
+    codes = codes_of(model, bags)
+    k, estimate = count_categories(task, lambda: codes, seed, stages)
+    with stages.stage("clustering"):
+        centres = kmeans(codes, k, starts=config.starts, seed=seed).centres
+    return Coded(model, decoder, bags, centres, estimate, history)
+
+
+def refine(
+    coded: Coded, config: DECConfig, reconstruction: float, seed: int, stages: Stages
+) -> None:
+    """DEC's second stage: train the encoding half and the centres towards sharper assignments.
+
+    With a weight for the `reconstruction` error the decoding half learns along (IDEC).
+    """
+    model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
+    weights = [*model.encoder.parameters(), centres.requires_grad_()]
+    weights += list(decoder.parameters()) if reconstruction > 0 else []
+    speeds = [torch.zeros_like(weight) for weight in weights]
+    before: Tensor | None = None
+    with stages.stage("refining", config.iterations) as advance, tensor_cores():
+        for step, rows in enumerate(_endless(bags, config, seed)):
+            if step % config.refresh == 0:
+                targets, labels, line = _refreshed(model, bags, centres, before)
+                coded.history.append(line | {"stage": "refining", "step": step})
+                # At the first refresh there is nothing yet that could have moved.
+                if before is not None and line["moved"] < config.tolerance:
+                    break
+                before = labels
+            if step == config.iterations:
+                break
+            given = bags.dense(rows)
+            codes = model.encoder(given)
+            # Targets are kept by text, so a batch in any order finds its own.
+            loss = self_training_loss(soft_assignment(codes, centres), targets[rows])
+            if reconstruction > 0:
+                loss = loss + reconstruction * F.mse_loss(decoder(codes), given)
+            _descend(weights, speeds, torch.autograd.grad(loss, weights), config)
+            advance(1)
+    centres.requires_grad_(False)
+
+
+def _endless(bags: Bags, config: DECConfig, seed: int) -> Iterator[Tensor]:
+    """Batches of rows, epoch after epoch."""
+    draw = torch.Generator().manual_seed(seed)
+    while True:
+        yield from batches_of(len(bags), config.refine_batch, bags.device, draw)
+
+
+@torch.no_grad()
+def _refreshed(
+    model: AutoencoderFeatures, bags: Bags, centres: Tensor, before: Tensor | None
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """The targets of all texts [N, K], their clusters [N], and what to say of them."""
+    shares = soft_assignment(codes_of(model, bags), centres)
+    targets, labels = target_distribution(shares), shares.argmax(1)
+    moved = None if before is None else float((labels != before).float().mean())
+    loss = float(self_training_loss(shares, targets))
+    if not torch.isfinite(shares).all():
+        raise InputError(
+            "the refinement diverged (assignments are not numbers); choose a smaller "
+            "refine_learning_rate"
+        )
+    return targets, labels, {"loss": loss, "moved": moved}
+
+
+@torch.no_grad()
+def _descend(
+    weights: list[Tensor], speeds: list[Tensor], slopes: tuple[Tensor, ...], config: DECConfig
+) -> None:
+    """One step of gradient descent with momentum."""
+    torch._foreach_mul_(speeds, config.momentum)
+    torch._foreach_add_(speeds, slopes)
+    torch._foreach_add_(weights, speeds, alpha=-config.refine_learning_rate)
+
+
+def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
+    """DCN of Yang et al.: reconstruct, pull codes to their centres, let centres follow them."""
+    model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
+    counts = centres.new_full((len(centres),), WEIGHT)
+
+    def joint(rows: Tensor, width: int) -> dict[str, Tensor]:
+        given = bags.dense(rows)
+        codes = model.encoder(given)
+        clusters = nearest(codes.detach(), centres)[0]
+        follow(centres, counts, codes.detach(), clusters)
+        apart = (codes - centres[clusters]).square().sum(1).mean()
+        error = (decoder(codes) - given).square().sum(1).mean()
+        return {"reconstruction": error, "distance": config.published_pull / 2 * apart}
+
+    optimiser = Optimiser(
+        [model.encoder, decoder], config.published_learning_rate, weight_decay=0.0
+    )
+    draw = torch.Generator().manual_seed(seed)
+    with stages.stage("refining", config.published_epochs) as advance, tensor_cores():
+        for epoch in range(1, config.published_epochs + 1):
+            for rows in batches_of(len(bags), config.published_batch, bags.device, draw):
+                optimiser.accumulate(joint, rows, 0)
+                optimiser.step()
+            means = optimiser.epoch_means()
+            coded.history.append(
+                {"stage": "refining", "epoch": epoch, "loss": sum(means.values())} | means
+            )
+            advance(1)
+
+
+@torch.no_grad()
+def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> None:
+    """Move each centre by its codes, in place: for one after the other c += 1, m += (z - m) / c.
+
+    A whole batch [B, d] at once: that recursion is the running mean, so its end has a closed form.
+    """
+    # A product with ones and zeros: repeatable on a GPU.
+    numbers = torch.arange(len(centres), device=codes.device)
+    chosen = (clusters[:, None] == numbers).to(codes.dtype)  # [B, K]
+    new = counts + chosen.sum(0)
+    with full_precision(codes.device):
+        centres.copy_((counts[:, None] * centres + chosen.T @ codes) / new[:, None])
+    counts.copy_(new)
+
+
+def _settled(task: Task, coded: Coded, name: str) -> Fitted:
+    """The centres are the prototypes: the nearest one has the largest soft assignment, too."""
+    notes = []
+    if task.known:
+        notes.append(f"{name} ignores labels: they only lend their names to the nearest groups")
+    codes = codes_of(coded.model, coded.bags)
+    dead = int((~(codes != 0).any(0)).sum())
+    if dead:
+        notes.append(f"{dead} of the {codes.shape[1]} code units are off for every text")
+    return settle_on(
+        coded.model.eval(),
+        task,
+        codes,
+        coded.centres,
+        estimate=coded.estimate,
+        history=coded.history,
+        notes=notes,
+    )
