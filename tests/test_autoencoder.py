@@ -65,9 +65,9 @@ def test_a_small_vocabulary_makes_a_narrow_network() -> None:
     assert sorted(model.vocabulary) == sorted({word for text in TEXTS for word in text.split()})
     assert bags.width == model.encoder[0].in_features == len(model.vocabulary) == 8
     assert model.decoder()[-1].out_features == 8
-    few, bags = made(TEXTS, 2)
-    assert sorted(few.vocabulary) == ["lost", "rain"]  # the most frequent ones
-    assert bags.width == 2
+    few, bags = made(TEXTS, 1)
+    assert few.vocabulary == ["lost"]  # the most frequent one
+    assert bags.width == 1
 
 
 def test_texts_without_a_known_word_are_all_alike() -> None:
@@ -107,7 +107,7 @@ def test_training_learns_to_give_texts_back() -> None:
     model, bags = made(task.texts)
     decoder, history = trained(model, bags, 60)
     given = bags.dense(torch.arange(len(bags)))
-    error = float((decoder(codes_of(model, bags)) - given).square().mean())
+    error = float((decoder(codes_of(model, bags)) - given).detach().square().mean())
     naive = float((given - given.mean(0)).square().mean())  # the best that a constant can do
     assert error < 0.7 * naive
     assert history[-1]["loss"] < history[0]["loss"]

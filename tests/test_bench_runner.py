@@ -16,7 +16,8 @@ from newfound.cli import main
 from newfound.errors import InputError
 from newfound.methods.dpn import PAPER
 
-QUICK = ["--set", "epochs=1", "--set", "pretrain_epochs=1", "--set", "pretrain_batch=16"]
+QUICK = ["--set", "pretrain_epochs=1", "--set", "pretrain_batch=16"]
+ONE_EPOCH = ("--set", "epochs=1")
 SRC = Path(__file__).parents[1] / "src"
 
 
@@ -34,18 +35,19 @@ def test_a_run_writes_a_complete_line_and_is_not_run_again(
     data: str, tiny_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "results" / "banking.jsonl"
-    assert bench("run", data, tiny_encoder, out, "--seeds", "0-1", "--method", "dpn,semi-km") == 0
+    more = ("--seeds", "0-1", *ONE_EPOCH)
+    assert bench("run", data, tiny_encoder, out, *more, "--method", "dpn,dpn-coupled") == 0
     lines = read_lines(out)
     # Runs that share a pretraining come one after the other.
-    order = [(0, "dpn"), (0, "semi-km"), (1, "dpn"), (1, "semi-km")]
+    order = [(0, "dpn"), (0, "dpn-coupled"), (1, "dpn"), (1, "dpn-coupled")]
     assert [(line["seed"], line["method"]) for line in lines] == order
     for line in lines:
         check_line(line)
         again = "pretraining (kept)" in line["seconds"]
-        assert again == (line["method"] == "semi-km")
+        assert again == (line["method"] == "dpn-coupled")
     before = out.read_bytes()
     capsys.readouterr()
-    assert bench("run", data, tiny_encoder, out, "--seeds", "0-1", "--method", "semi-km,dpn") == 0
+    assert bench("run", data, tiny_encoder, out, *more, "--method", "dpn-coupled,dpn") == 0
     assert out.read_bytes() == before
     assert "4 are there already" in capsys.readouterr().err
     # A changed setting is another run.
@@ -75,7 +77,7 @@ def test_unknown_number_of_categories_and_artefacts(
     data: str, tiny_encoder: str, tmp_path: Path
 ) -> None:
     out, kept = tmp_path / "b.jsonl", tmp_path / "artefacts"
-    more = ("--seeds", "0", "--categories", "auto", "--artefacts", str(kept))
+    more = ("--seeds", "0", "--categories", "auto", "--artefacts", str(kept), *ONE_EPOCH)
     assert bench("run", data, tiny_encoder, out, *more) == 0
     (line,) = read_lines(out)
     assert line["categories"]["estimated"] == line["categories"]["used"]
@@ -180,8 +182,9 @@ def test_wrong_options_are_one_sentence(
 
 
 def test_a_variant_keeps_what_makes_it_one() -> None:
-    _, config = resolve_variant("semi-km", "banking", "best", {"epochs": "7", "starts": "3"})
-    assert (config.epochs, config.starts) == (0, 3)
+    changed = {"moving_average": "true", "starts": "3"}
+    _, config = resolve_variant("dpn-no-ema", "banking", "best", changed)
+    assert (config.moving_average, config.starts) == (False, 3)
     _, config = resolve_variant("dpn", "stackoverflow", "best", None)
     for name, value in PAPER["stackoverflow"].items():
         assert getattr(config, name) == value

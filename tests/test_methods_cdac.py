@@ -13,15 +13,24 @@ from newfound.frozen import Inputs, features_of
 from newfound.kmeans import kmeans
 from newfound.methods import cdac
 from newfound.methods.cdac import CDACConfig, train_on_pairs
+from newfound.methods.refining import start_logits
 from newfound.metrics import Scores, accuracy
 from newfound.pairs import threshold_schedule
 from newfound.stages import Stages
 
+SEEDS = (0, 1, 2, 3, 4)
 
-def trained(drawn: Drawn, **changes: Any) -> Scores:
-    """How well k-means finds the categories in the logits after stage 1."""
+
+def begin(drawn: Drawn, how: str = "pca") -> None:
+    """Give the model its logits."""
     torch.manual_seed(0)
-    drawn.start.model.add_logits(drawn.start.k)
+    rows = np.arange(len(drawn.truth))
+    start_logits(drawn.start.model, drawn.start.inputs, rows, drawn.start.k, how)
+
+
+def trained(drawn: Drawn, how: str = "pca", **changes: Any) -> Scores:
+    """How well k-means finds the categories in the logits after stage 1."""
+    begin(drawn, how)
     settings = {"learning_rate": 1e-2, "batch": 64, "tightening": 0.015, **changes}
     train_on_pairs(drawn.start, drawn.task, CDACConfig(**settings), 0, Stages(False))
     logits = features_of(drawn.start.model, drawn.start.inputs)
@@ -31,11 +40,14 @@ def trained(drawn: Drawn, **changes: Any) -> Scores:
 
 
 def test_thresholds_find_the_novel_categories(tiny_encoder: str) -> None:
-    with_them = trained(draw(tiny_encoder))
-    without = trained(draw(tiny_encoder), thresholds=False)
-    assert with_them.novel > 95
+    # From random logits, in which most of what tells texts apart is lost, as published.
+    with_them, without = (
+        np.mean([trained(draw(tiny_encoder, seed=s), "random", thresholds=t).novel for s in SEEDS])
+        for t in (True, False)
+    )
+    assert with_them > 80
     # Pairs of labelled texts alone say nothing of categories that have no label.
-    assert without.novel < with_them.novel - 10
+    assert without < with_them - 8
 
 
 def test_without_thresholds_only_labelled_pairs_count(
@@ -67,6 +79,7 @@ def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = draw(tiny_encoder, each=10)  # 60 texts, 15 of them labelled
+    begin(drawn)
     asked: list[list[int]] = []
     real = Inputs.batch
 
@@ -75,10 +88,8 @@ def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
         return real(self, rows, width)
 
     monkeypatch.setattr(Inputs, "batch", watched)
-    train_with = {"batch": 20, "tightening": 0.2}
-    torch.manual_seed(0)
-    drawn.start.model.add_logits(drawn.start.k)
-    train_on_pairs(drawn.start, drawn.task, CDACConfig(**train_with), 0, Stages(False))
+    config = CDACConfig(batch=20, tightening=0.2)
+    train_on_pairs(drawn.start, drawn.task, config, 0, Stages(False))
     epochs = [asked[i : i + 4] for i in range(0, len(asked), 4)]
     assert len(epochs) == len(threshold_schedule(0.2)) == 3
     labelled = set(drawn.task.labelled.tolist())

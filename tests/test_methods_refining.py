@@ -27,7 +27,7 @@ BOTH = ["dtc", "cdac+"]
 # What makes a tiny encoder learn within a second.
 QUICK: dict[str, dict[str, Any]] = {
     "dtc": {"pretrain_epochs": 3, "warm_up": 1, "epochs": 6, "batch": 32, "starts": 2},
-    "cdac+": {"tightening": 0.05, "epochs": 4, "batch": 32, "starts": 2, "learning_rate": 3e-3},
+    "cdac+": {"tightening": 0.05, "epochs": 4, "batch": 32, "starts": 2, "learning_rate": 5e-4},
 }
 
 
@@ -205,6 +205,19 @@ def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
     wanted = accuracy(clusters.numpy(), task.validation_targets, set()).nmi / 100
     assert found == pytest.approx(wanted)
     assert refining.validation_inputs(drawn.start.model, drawn.task) is None
+
+
+@pytest.mark.parametrize("how", ["pca", "random"])
+def test_logits_start_with_the_mean_text_at_zero(tiny_encoder: str, how: str) -> None:
+    drawn = draw(tiny_encoder, each=10)
+    model, inputs, rows = drawn.start.model, drawn.start.inputs, np.arange(5, 50)
+    refining.start_logits(model, inputs, rows, 4, how)
+    logits = features_of(model, inputs, rows)
+    assert logits.shape == (45, 4)
+    torch.testing.assert_close(logits.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    spread = torch.cov(logits.T)
+    apart = spread - torch.diag(spread.diag())
+    assert (float(apart.abs().max()) < 1e-3) == (how == "pca")  # main directions are uncorrelated
 
 
 def test_no_epochs_leave_the_centres(tiny_encoder: str) -> None:

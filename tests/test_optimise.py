@@ -130,3 +130,63 @@ def test_half_copies_follow_the_weights_and_clear_what_was_not_used() -> None:
     grads = [torch.full_like(weight, 7.0) for weight in half.masters]
     half.hand_over(grads)  # no backward pass went before
     assert all((grad == 0).all() for grad in grads)
+
+
+@pytest.mark.parametrize("torch_s_own", [False, True])
+def test_forgotten_weights_step_like_new_ones(torch_s_own: bool) -> None:
+    torch.manual_seed(1)
+    ours, x, rows = linear(), torch.randn(8, 3), torch.arange(8)
+    optimiser = Optimiser([ours], 0.1, weight_decay=0.2)
+    if torch_s_own:  # what a GPU gets
+        groups = [
+            {"params": [ours.weight], "weight_decay": 0.2},
+            {"params": [ours.bias], "weight_decay": 0.0},
+        ]
+        optimiser._adamw = torch.optim.AdamW(groups, lr=0.1, fused=True)
+    step_by_step(optimiser, ours, x, rows, 0)
+    optimiser.forget([ours.weight])  # before the first step there is nothing to forget
+    step_by_step(optimiser, ours, x, rows, 3)
+    memory = [list(optimiser._adamw.state[weight].values()) for weight in ours.parameters()]
+    theirs = torch.nn.Linear(3, 2)
+    theirs.load_state_dict(ours.state_dict())
+    optimiser.forget([ours.weight])
+    assert all((part == 0).all() for part in memory[0])  # the same tensors: a graph reads them
+    assert all((part != 0).any() for part in memory[1])
+    step_by_step(optimiser, ours, x, rows, 1)
+    step_by_step(Optimiser([theirs], 0.1, weight_decay=0.2), theirs, x, rows, 1)
+    assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
+    assert not torch.allclose(ours.bias, theirs.bias, atol=1e-3)  # it remembers three steps
+
+
+def step_by_step(
+    optimiser: Optimiser, module: torch.nn.Module, x: torch.Tensor, rows: torch.Tensor, steps: int
+) -> None:
+    def term(rows: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
+        return {"loss": (module(x[rows]) - x[rows][:, :2].exp()).square().mean()}
+
+    for _ in range(steps):
+        optimiser.accumulate(term, rows, 1)
+        optimiser.step()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_forgetting_reaches_a_recorded_step() -> None:
+    modules = [torch.nn.Linear(3, 2).cuda() for _ in range(2)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    x, rows = torch.randn(8, 3).cuda(), torch.arange(8).cuda()
+
+    def steps_of(module: torch.nn.Module, graphs: bool) -> None:
+        optimiser = Optimiser([module], 0.1, graphs=graphs)
+
+        def term(rows: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
+            return {"loss": module(x[rows]).square().mean()}
+
+        for step in range(10):
+            if step == 6:
+                optimiser.forget(module.parameters())
+            optimiser.accumulate(term, rows, 1)
+            optimiser.step()
+
+    steps_of(modules[0], True)
+    steps_of(modules[1], False)
+    assert torch.allclose(modules[0].weight, modules[1].weight, atol=1e-4)

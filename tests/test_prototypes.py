@@ -1,5 +1,6 @@
 """Class means, matching and moving average against loops and brute force."""
 
+from collections.abc import Iterable
 from itertools import permutations
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newfound.prototypes import class_means, match_prototypes, moving_average
+from newfound.prototypes import align_centroids, class_means, match_prototypes, moving_average
 
 
 def test_class_means_by_loop() -> None:
@@ -41,6 +42,30 @@ def test_no_known_category_leaves_all_novel() -> None:
     found = match_prototypes(torch.empty(0, 2), torch.randn(3, 2))
     assert found.novel.tolist() == [0, 1, 2]
     assert found.matched.tolist() == []
+
+
+@given(k=st.integers(1, 5), seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_alignment_is_the_best_of_all(k: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    previous, new = torch.randn(2, k, 3, generator=generator)
+    order = align_centroids(previous, new)
+    assert sorted(order.tolist()) == list(range(k))
+
+    def total(chosen: Iterable[int]) -> float:
+        return sum(float((previous[i] - new[j]).norm()) for i, j in enumerate(chosen))
+
+    assert total(order) == pytest.approx(min(map(total, permutations(range(k)))), abs=1e-3)
+
+
+@given(k=st.integers(1, 30), seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_alignment_undoes_a_renumbering(k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    previous = torch.from_numpy(10.0 * np.eye(k))
+    renumbered = rng.permutation(k)
+    new = (previous + 0.1 * torch.from_numpy(rng.normal(size=(k, k))))[renumbered]
+    assert renumbered[align_centroids(previous, new)].tolist() == list(range(k))
 
 
 def test_eq_11_moving_average() -> None:

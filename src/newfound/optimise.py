@@ -108,7 +108,8 @@ class HalfCopies:
     @torch.no_grad()
     def refresh(self) -> None:
         """Take over what a step made of the weights."""
-        torch._foreach_copy_([copy.detach() for copy in self.copies], self.masters)
+        if self.copies:
+            torch._foreach_copy_([copy.detach() for copy in self.copies], self.masters)
 
 
 class Optimiser:

@@ -42,6 +42,7 @@ class PretrainingConfig:
     labelled_batch: int = setting(32, "labelled texts a step for the cross-entropy")
     masked_words: bool = setting(True, "learn by guessing masked words, too")
     mask_share: float = setting(0.15, "share of words that are masked")
+    from_means: bool = setting(False, "let the classifier start at the means of the classes")
     contrast: bool = setting(False, "tell each text from the others by two views, too")
 
 
@@ -89,7 +90,8 @@ def pretrain(
             history = json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
             return Pretrained(classifier, history)
     inputs = inputs or run_frozen(model, tokens)
-    start_from_means(classifier, model, task, inputs)
+    if config.from_means:
+        start_from_means(classifier, model, task, inputs)
     history = _train(model, classifier, task, tokens, config, seed, stages, inputs)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -105,8 +107,9 @@ def start_from_means(
 ) -> None:
     """Let the classifier start as the rule of the nearest class mean.
 
-    A random start would first bend the features towards random directions, which costs the novel
-    categories most. Scores are -distance^2 / (2 temperature), up to a term that all classes share.
+    A random start first bends the features towards random directions, which costs the novel
+    categories most when training is short or has only a head to bend. Scores are
+    -distance^2 / (2 temperature), up to a term that all classes share.
     """
     rows = np.flatnonzero(task.learnable)
     if not len(rows):

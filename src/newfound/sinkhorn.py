@@ -14,11 +14,9 @@ def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
     none of them this is the softmax of each row, without balance.
 
     Only the two sets of scales change, so an iteration costs two products of a matrix with a
-    vector. The marginals 1/K and 1/N are constants, which the last scaling of the rows removes. Nothing
-    is learnt through it.
+    vector. Nothing is learnt through it.
     """
-    # Not in the half precision of a training step: its products are too coarse for the balance.
-    with torch.no_grad(), torch.autocast(scores.device.type, enabled=False):
+    with torch.no_grad():
         logs = scores.float() / epsilon
         # The largest of each row is subtracted first, so that nothing overflows and no row
         # vanishes; `rows` begins with what this took from a row.
@@ -26,8 +24,9 @@ def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
         kernel = (logs - top[:, None]).exp()  # [N, K]
         rows = (top - top.max()).exp()  # [N]
         columns = logs.new_ones(logs.shape[1])  # [K]
+        share = logs.shape[0] / logs.shape[1]
         for _ in range(iterations):
-            columns = 1 / (rows @ kernel).clamp(min=TINY)
+            columns = share / (rows @ kernel).clamp(min=TINY)
             rows = 1 / (kernel @ columns)
         shares = kernel * columns
         return shares / shares.sum(1, keepdim=True)

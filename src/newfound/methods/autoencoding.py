@@ -96,7 +96,7 @@ class DCNConfig(DECConfig):
 # A CPU has no time for thousands of epochs: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {"epochs": 15, "batch": 256, "starts": 5},
-    "balanced": {"epochs": 60, "batch": 256},
+    "balanced": {"epochs": 30, "batch": 256},
     "best": {},
 }
 _FEWER: dict[str, dict[str, Any]] = {

@@ -11,13 +11,16 @@ centre.
 
 Departures from the published programs, each for a fault there: refinement trains the model that is
 returned (TEXTOIR's optimiser holds a copy); validation texts, never hidden labels of training
-texts, say when to stop; a pair of labelled texts is in one mask only; batches are shuffled. K-means
-and refinement read all texts, as the authors' do. The learning rate of refinement is constant.
+texts, say when to stop; a pair of labelled texts is in one mask only; batches are shuffled. Logits
+start as the K main directions of the features, with the mean text at zero: many encoders' vectors
+all point one way, and every pair would begin above the upper threshold, to be pulled into one heap;
+and of few random directions most lead away from what tells texts apart. K-means and refinement read
+all texts, as the authors' do. The learning rate of refinement is constant.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
 from newfound.kmeans import kmeans
-from newfound.methods.refining import RefiningConfig, refine
+from newfound.methods.refining import RefiningConfig, refine, start_logits
 from newfound.methods.settling import settle_on
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
@@ -51,6 +54,9 @@ class CDACConfig(StartConfig):
     )
     masked_words: bool = setting(False, "masked-word modelling in pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
+    logits_start: Literal["pca", "random"] = setting(
+        "pca", "how the K logits start: the features' main directions, or at random"
+    )
     tightening: float = setting(
         0.0099, "how far the thresholds close in each epoch; they meet after 0.45 of it", low=1e-3
     )
@@ -97,7 +103,8 @@ def fit(
     """Find categories with CDAC+."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
-    start.model.add_logits(start.k)
+    everything = np.arange(len(task.texts))
+    start_logits(start.model, start.inputs, everything, start.k, config.logits_start)
     train_on_pairs(start, task, config, seed, stages)
     with stages.stage("clustering"):
         logits = features_of(start.model, start.inputs)
@@ -105,7 +112,7 @@ def fit(
     centres = refine(
         start,
         task,
-        np.arange(len(task.texts)),
+        everything,
         centres,
         lambda epoch, q: target_distribution(q),
         RefiningConfig(
@@ -152,10 +159,10 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
         upper, lower = (bounds[0], bounds[1]) if config.thresholds else (2.0, -1.0)
         return {"pairs": pair_loss(similar, *choose_pairs(similar, targets[rows], upper, lower))}
 
+    parts = [("labelled_pairs", on_labels, labelled, labelled_size)] if labelled_size else []
+    parts += [("pairs", on_all, everything, size)]
+    steps = sum(-(-len(rows) // count) for _, _, rows, count in parts)  # an epoch
     widths = widths_for(inputs.lengths, device)
-    steps = -(-len(everything) // size) + (
-        -(-len(labelled) // labelled_size) if len(labelled) else 0
-    )
     optimiser = Optimiser(
         [model],
         config.learning_rate,
@@ -166,16 +173,14 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
         for epoch, (upper, lower) in enumerate(schedule, start=1):
             bounds.copy_(torch.tensor([upper, lower]))
             model.train()
-            parts = [(on_labels, labelled, labelled_size), (on_all, everything, size)]
-            for term, rows, count in parts:
-                if not count:
-                    continue
+            means = {}
+            for name, term, rows, count in parts:
                 drawn = shuffled_batches(inputs.lengths[rows], count, rng, widths)
                 batches = [(rows[chosen], width) for chosen, width in drawn]
                 for chosen, width in to_device(batches, device):
                     optimiser.accumulate(term, chosen, width)
                     optimiser.step()
-            means = optimiser.epoch_means()
+                means[name] = optimiser.epoch_means()[name]
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values()), **means}
             start.pretrained.history.append(line | {"upper": upper, "lower": lower})
             advance(1)

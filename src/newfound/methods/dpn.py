@@ -47,7 +47,10 @@ class DPNConfig(StartConfig):
     batch: int = setting(256, "unlabelled texts a step in training", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(
-        0.07, "tau: sharpness of the soft assignment (Eqs. 6, 8)", low=1e-3
+        0.03,
+        "tau: sharpness of the soft assignment (Eqs. 6, 8); the paper's 0.07 leaves much weight on "
+        "wrong prototypes where cosines are as far apart as a sentence encoder's",
+        low=1e-3,
     )
     transfer_weight: float = setting(
         1.0,
@@ -71,6 +74,7 @@ class DPNConfig(StartConfig):
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {
         "head": "residual",
+        "classifier_from_means": True,
         "pretrain_layers": 0,
         "pretrain_epochs": 20,
         "pretrain_learning_rate": 1e-4,
@@ -81,6 +85,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "starts": 3,
     },
     "balanced": {
+        "classifier_from_means": True,
         "pretrain_layers": 1,
         "pretrain_epochs": 20,
         "patience": 5,
@@ -111,7 +116,7 @@ def fit(
 ) -> Fitted:
     """Find categories with DPN."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    clusters = train(start, task, config, seed, stages)
+    train(start, task, config, seed, stages)
     with stages.stage("settling"):
         return settle(
             start.model,
@@ -119,7 +124,6 @@ def fit(
             features_of(start.model, start.inputs),
             start.k,
             seed=seed,
-            clusters=clusters,
             estimate=start.estimate,
             history=start.pretrained.history,
         )

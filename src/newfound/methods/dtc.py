@@ -25,7 +25,7 @@ from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
 from newfound.kmeans import kmeans
-from newfound.methods.refining import RefiningConfig, refine
+from newfound.methods.refining import RefiningConfig, refine, start_logits
 from newfound.methods.settling import settle_on
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.stages import Stages
@@ -119,13 +119,7 @@ def train(start: Start, task: Task, config: DTCConfig, seed: int, stages: Stages
     if len(rows) < start.k:  # nearly everything is labelled
         rows = np.arange(len(task.texts))
     with stages.stage("clustering"):
-        raw = features_of(model, inputs, rows, finished=False)
-        logits = model.add_logits(start.k)
-        if config.logits_start == "pca":
-            with torch.no_grad():
-                weight, bias = main_directions(raw, start.k)
-                logits.weight.copy_(weight)
-                logits.bias.copy_(bias)
+        start_logits(model, inputs, rows, start.k, config.logits_start)
         features = features_of(model, inputs, rows)
         centres = kmeans(features, start.k, starts=config.starts, seed=seed).centres
     return refine(
@@ -145,20 +139,6 @@ def train(start: Start, task: Task, config: DTCConfig, seed: int, stages: Stages
         seed=seed,
         stages=stages,
     )
-
-
-def main_directions(features: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Weight [count, d] and bias [count] that map features [N, d] to their main components.
-
-    With more components than there are dimensions the last are zero: there is nothing for them.
-    """
-    mean = features.mean(0)
-    centred = features - mean
-    _, directions = torch.linalg.eigh(centred.T @ centred)  # columns, by growing variance
-    found = directions.flip(1).T[:count]
-    weight = features.new_zeros(count, features.shape[1])
-    weight[: len(found)] = found
-    return weight, -weight @ mean
 
 
 class AveragedTarget:

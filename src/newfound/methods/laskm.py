@@ -51,7 +51,8 @@ class LASKMConfig(StartConfig):
     temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
     projection: int = setting(256, "width of the space that the contrast is computed in", low=1)
     supervised: float = setting(
-        0.5, "weight of the contrast of labels; that of views has the rest (Vaze et al.: 0.35)",
+        0.5,
+        "weight of the contrast of labels; that of views has the rest (Vaze et al.: 0.35)",
         high=1,
     )
     starts: int = setting(100, "starts of the last k-means", low=1)
@@ -62,7 +63,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "head": "residual",
         "pretrain_layers": 0,
         "trainable_layers": 0,
-        "epochs": 20,
+        "epochs": 10,
         "learning_rate": 1e-4,
         "starts": 5,
     },
@@ -184,5 +185,5 @@ def clustering_accuracy(
     from newfound.metrics import accuracy  # takes a second that other methods need not wait
 
     classes = targets.unique().numel()
-    found = kmeans(features_of(model, inputs), classes, seed=seed).labels
+    found = kmeans(features_of(model, inputs, half=True), classes, seed=seed).labels
     return accuracy(found.cpu().numpy(), targets.cpu().numpy(), ()).all / 100

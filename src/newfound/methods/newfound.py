@@ -38,9 +38,15 @@ from newfound.task import Fitted, Task
 class NewfoundConfig(StartConfig):
     """Settings of the method; nothing depends on a data set's name."""
 
+    classifier_from_means: bool = setting(
+        True, "let the classifier of pretraining start at the means of the classes, not at random"
+    )
+    pretrain_contrast: bool = setting(
+        True, "tell texts apart by two views in pretraining, where masked words are guessed"
+    )
     trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
     epochs: int = setting(40, "epochs of contrast")
-    learning_rate: float = setting(2e-5, "learning rate of contrast")
+    learning_rate: float = setting(5e-5, "learning rate of contrast")
     batch: int = setting(256, "texts a step, each with one neighbour", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
@@ -53,7 +59,7 @@ class NewfoundConfig(StartConfig):
         0.25, "share of words replaced at random in each view, where the words are read"
     )
     cluster_share: float = setting(
-        0.0, "share of the epochs, the last ones, in which a cluster's texts are the neighbours"
+        0.4, "share of the epochs, the last ones, in which a cluster's texts are the neighbours"
     )
     starts: int = setting(10, "starts of the last k-means", low=1)
 
@@ -65,6 +71,7 @@ _HEAD_ONLY: dict[str, Any] = {
     "pretrain_learning_rate": 1e-4,
     "trainable_layers": 0,
     "learning_rate": 5e-4,
+    "cluster_share": 0.0,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {**_HEAD_ONLY, "epochs": 24, "temperature": 0.1, "refresh": 100},

@@ -40,6 +40,32 @@ class RefiningConfig:
     tolerance: float  # share of texts that change cluster below which training ends
 
 
+@torch.no_grad()
+def start_logits(
+    model: EncoderFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
+) -> None:
+    """Give the model `k` logits that start with the mean of the texts of `rows` at zero.
+
+    Directions are the features' main ones ("pca") or drawn as torch draws a layer ("random").
+    """
+    raw = features_of(model, inputs, rows, finished=False)
+    layer = model.add_logits(k)
+    if how == "pca":
+        layer.weight.copy_(main_directions(raw, k))
+    layer.bias.copy_(-layer.weight @ raw.mean(0))
+
+
+def main_directions(features: Tensor, count: int) -> Tensor:
+    """The unit vectors [count, d] along which features [N, d] vary most, the first the most.
+
+    With more of them than there are dimensions the last are zero: there is nothing for them.
+    """
+    centred = features - features.mean(0)
+    _, directions = torch.linalg.eigh(centred.T @ centred)  # columns, by growing variance
+    found = directions.flip(1).T[:count]
+    return torch.cat([found, found.new_zeros(count - len(found), features.shape[1])])
+
+
 def refine(
     start: Start,
     task: Task,

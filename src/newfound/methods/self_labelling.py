@@ -1,17 +1,19 @@
 """Self-Labeling: a cosine classifier learns from its own labels, balanced over all K categories.
 
-After pretraining on the labels (cross-entropy) a classifier with one unit vector a category reads
-two views of every text. The target of a labelled text is its label; the target of any other is what
+After pretraining on the labels (cross-entropy) a classifier with one direction a category reads two
+views of every text. The target of a labelled text is its label; the target of any other is what
 the classifier makes of the *other* view, balanced by Sinkhorn so that no category takes more than
 its share: without that balance self-made labels drift into few categories. The category of a text
-is the classifier's largest cosine, that is, the nearest of its unit vectors.
+is the one whose direction has the largest cosine with it.
 
 The DPN paper's table names a "self-labeling framework" without saying which. This is the form of
 Fini et al., A Unified Objective for Novel Class Discovery, ICCV 2021 (swapped targets, their
 temperature, epsilon and iterations), whose balance goes back to Asano et al., ICLR 2020.
 
 Where this departs from it:
-- The categories' vectors start at the centres of k-means with pinned labels, not at random. At a
+- Cosines are taken from the mean of the pretrained features. Some encoders place all texts in a
+  narrow cone, where every cosine is near one and a label moves all texts towards its category.
+- The categories' directions start at the centres of k-means with pinned labels, not at random. At a
   learning rate that an encoder bears, random ones hardly leave their place.
 - A batch may hold fewer texts than there are categories, and balancing it alone would mean nothing:
   a queue of recent texts is balanced with it. The queue keeps features, not scores, so that the
@@ -35,7 +37,8 @@ from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
-from newfound.methods.newfound import replace_words
+from newfound.losses import cosines
+from newfound.masking import replace_words
 from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
@@ -73,13 +76,16 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "pretrain_layers": 0,
         "pretrain_epochs": 20,
         "pretrain_learning_rate": 1e-4,
+        "classifier_from_means": True,
         "trainable_layers": 0,
         "epochs": 10,
-        "learning_rate": 1e-4,
+        "learning_rate": 5e-4,
+        "queue": 16,
         "starts": 3,
     },
     "balanced": {
         "pretrain_epochs": 20,
+        "classifier_from_means": True,
         "patience": 5,
         "trainable_layers": 1,
         "epochs": 3,
@@ -91,16 +97,26 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 
 class CosineHead(nn.Module):
-    """A classifier without bias: the cosine of a feature with one vector a category."""
+    """A classifier: the cosine of a feature with one direction a category, seen from `origin`."""
 
-    def __init__(self, centres: Tensor) -> None:
+    def __init__(self, centres: Tensor, origin: Tensor) -> None:
         super().__init__()
-        self.rows = nn.Parameter(F.normalize(centres, dim=1))  # [K, d]
+        self.origin: Tensor
+        self.register_buffer("origin", origin.clone())  # [d]
+        self.rows = nn.Parameter(F.normalize(centres - origin, dim=1))  # [K, d]
 
     def forward(self, features: Tensor) -> Tensor:
-        # In full precision: the balance divides by a small epsilon, which rounding would show.
-        with torch.autocast(features.device.type, enabled=False):
-            return F.normalize(features.float(), dim=1) @ F.normalize(self.rows, dim=1).T
+        return cosines(features - self.origin, self.rows)
+
+    @torch.no_grad()
+    def prototypes(self, features: Tensor) -> Tensor:
+        """Points [K, d] of which the nearest to a feature has the largest cosine.
+
+        All lie equally far from the origin; as far as the features do, so that distances tell how
+        sure a category is.
+        """
+        radius = (features - self.origin).norm(dim=1).mean()
+        return self.origin + radius * F.normalize(self.rows, dim=1)
 
 
 def fit(
@@ -118,14 +134,15 @@ def fit(
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
         found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
-    head = CosineHead(found.centres)
+    head = CosineHead(found.centres, features.mean(0))
     train(start, head, features, task, config, seed, stages)
     with stages.stage("settling"):
+        features = features_of(start.model, start.inputs)
         return fitted_with(
             start.model,
             task,
-            features_of(start.model, start.inputs),
-            F.normalize(head.rows.detach(), dim=1),  # nearest of these: the largest cosine
+            features,
+            head.prototypes(features),
             estimate=start.estimate,
             history=start.pretrained.history,
         )
@@ -152,8 +169,8 @@ def train(
     targets = torch.from_numpy(task.targets).to(device)
     size, labelled_size = min(config.batch, len(free)), min(config.labelled_batch, len(learnable))
     # No longer than the texts beside the batch, so that none is counted twice.
-    waiting = rng.permutation(free)[: min(config.queue * start.k, len(free) - size)]
-    queue = features[torch.from_numpy(waiting).to(device)].clone()  # [Q, d], changed in place
+    recent = rng.permutation(free)[: min(config.queue * start.k, len(free) - size)]
+    queue = features[torch.from_numpy(recent).to(device)]  # [Q, d], changed in place
     reads_words = model.frozen_layers < 0 and config.replaced_words > 0
 
     def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
@@ -162,11 +179,11 @@ def train(
         mask = None if mask is None else torch.cat([mask, mask])
         if reads_words and mask is not None:
             states = replace_words(states, mask, model, config.replaced_words)
-        raw = model.from_states(states, mask)
-        first, second = head(raw).chunk(2)  # the two views, each [B, K]
+        views = model.finish(model.from_states(states, mask))
+        first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
             waiting = head(queue)
-            queue.copy_(torch.cat([raw[:size].float(), queue])[: len(queue)])
+            queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
         found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config)}
         if labelled_size:
             scores = torch.cat([first[size:], second[size:]]) / config.temperature
@@ -199,7 +216,8 @@ def swapped_loss(
 ) -> Tensor:
     """Cross-entropy of each view with the balanced targets that the other view gives.
 
-    Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K].
+    Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K]. Both views
+    are balanced together, with one solution for the two.
     """
     wanted = sinkhorn(torch.cat([second, first, waiting]), config.epsilon, config.balance)
     scores = torch.cat([first, second]) / config.temperature

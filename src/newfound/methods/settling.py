@@ -21,24 +21,16 @@ def settle(
     *,
     seed: int,
     starts: int = 10,
-    clusters: np.ndarray | None = None,
     estimate: Estimate | None = None,
     history: list[dict[str, Any]] | None = None,
 ) -> Fitted:
     """Prototypes by k-means that holds labelled texts in their category and starts at their means.
 
-    features [N, d] are the feature map's own. The other centres start at the means of a method's
-    `clusters` [N] (which count the known categories first) or, without them, by k-means++ from
-    several starts. Labels in this last step are worth several points of accuracy for a second.
+    features [N, d] are the feature map's own. The other centres start by k-means++, several times.
+    Labels in this last step are worth several points of accuracy for a second.
     """
     targets = torch.from_numpy(task.targets).to(features.device)
-    known = len(task.known)
-    labelled = class_means(features, targets, known)
-    initial = None
-    if clusters is not None:
-        initial = class_means(features, torch.from_numpy(clusters).to(features.device), k)
-        initial[:known] = labelled
-    found = seeded_kmeans(features, k, targets, initial=initial, starts=starts, seed=seed)
+    found = seeded_kmeans(features, k, targets, starts=starts, seed=seed)
     return fitted_with(
         feature_map, task, features, found.centres, estimate=estimate, history=history
     )

@@ -34,6 +34,9 @@ class StartConfig:
     pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
     pretrain_labelled_batch: int = setting(32, "labelled texts a step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
+    classifier_from_means: bool = setting(
+        False, "let the classifier of pretraining start at the means of the classes, not at random"
+    )
     pretrain_contrast: bool = setting(
         False, "tell texts apart by two views in pretraining, where masked words are guessed"
     )
@@ -50,6 +53,7 @@ class StartConfig:
             labelled_batch=self.pretrain_labelled_batch,
             masked_words=self.masked_words,
             contrast=self.pretrain_contrast,
+            from_means=self.classifier_from_means,
         )
 
 

@@ -1,0 +1,92 @@
+"""The balanced assignment: against a loop, at its limits, and with a queue."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from newfound.sinkhorn import sinkhorn
+
+
+def by_loop(scores: Tensor, epsilon: float, iterations: int) -> list[list[float]]:
+    """As the definition says it, one number at a time."""
+    n, k = scores.shape
+    table = [[math.exp(float(scores[i, j]) / epsilon) for j in range(k)] for i in range(n)]
+    for _ in range(iterations):
+        for j in range(k):
+            total = sum(table[i][j] for i in range(n))
+            for i in range(n):
+                table[i][j] /= total * k
+        for i in range(n):
+            total = sum(table[i])
+            table[i] = [value / total / n for value in table[i]]
+    return [[value / sum(row) for value in row] for row in table]
+
+
+def drawn(n: int, k: int, seed: int) -> Tensor:
+    return 2 * torch.rand(n, k, generator=torch.Generator().manual_seed(seed)) - 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 9),
+    k=st.integers(1, 7),
+    seed=st.integers(0, 999),
+    epsilon=st.sampled_from([0.05, 0.3, 1.0]),
+    iterations=st.integers(0, 5),
+)
+def test_by_loop(n: int, k: int, seed: int, epsilon: float, iterations: int) -> None:
+    scores = drawn(n, k, seed)
+    wanted = torch.tensor(by_loop(scores, epsilon, iterations))
+    torch.testing.assert_close(sinkhorn(scores, epsilon, iterations), wanted, atol=1e-5, rtol=1e-3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(1, 40), k=st.integers(1, 10), seed=st.integers(0, 999))
+def test_rows_sum_to_one_and_columns_come_to_equal_shares(n: int, k: int, seed: int) -> None:
+    found = sinkhorn(drawn(n, k, seed), 0.5, 200)
+    torch.testing.assert_close(found.sum(1), torch.ones(n))
+    torch.testing.assert_close(found.sum(0), torch.full((k,), n / k), rtol=1e-3, atol=1e-3)
+
+
+def test_without_iterations_there_is_no_balance() -> None:
+    scores = drawn(6, 4, 0)
+    scores[:, 0] += 2
+    torch.testing.assert_close(sinkhorn(scores, 0.05, 0), (scores / 0.05).softmax(1))
+    assert sinkhorn(scores, 0.05, 0).sum(0)[0] > 5.9
+    assert sinkhorn(scores, 0.05, 3).sum(0)[0] < 3
+
+
+@pytest.mark.parametrize("iterations", [0, 3])
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_large_scores_neither_overflow_nor_vanish(size: float, iterations: int) -> None:
+    scores = drawn(20, 5, 1) * size
+    scores[3] -= 5 * size  # a row far below all others
+    scores[:, 2] -= 5 * size  # a column that no text comes near
+    found = sinkhorn(scores, 0.05, iterations)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found.sum(1), torch.ones(20))
+
+
+def test_adding_the_same_to_all_scores_changes_nothing() -> None:
+    scores = drawn(8, 3, 2)
+    moved = sinkhorn(scores + 64, 0.05, 3)
+    torch.testing.assert_close(moved, sinkhorn(scores, 0.05, 3), atol=1e-4, rtol=1e-3)
+
+
+def test_a_queue_makes_the_balance_of_a_small_batch_mean_something() -> None:
+    """Three texts of one category out of six: alone they must be torn apart."""
+    truth = torch.arange(6).repeat(20)
+    scores = torch.nn.functional.one_hot(truth, 6) + 0.1 * drawn(120, 6, 3)
+    batch, queue = scores[truth == 4][:3], scores
+    alone = sinkhorn(batch, 0.05, 50)
+    together = sinkhorn(torch.cat([batch, queue]), 0.05, 50)[:3]
+    assert (alone.argmax(1) == 4).sum() <= 1
+    assert (together.argmax(1) == 4).all()
+
+
+def test_no_gradient_goes_through_it() -> None:
+    assert not sinkhorn(drawn(4, 3, 4).requires_grad_(), 0.05, 3).requires_grad
