@@ -43,7 +43,7 @@ class DPNConfig(StartConfig):
     """Settings of DPN; the defaults are the paper's for BANKING but where it is said."""
 
     epochs: int = setting(60, "epochs of training")
-    learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
+    learning_rate: float = setting(1e-5, "learning rate of training")
     batch: int = setting(256, "unlabelled texts a step in training", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(

@@ -6,8 +6,8 @@ under which it was highest. The number that k-means gives to a cluster means not
 methods differ in what they do about it.
 
 DeepCluster (Caron et al., ECCV 2018) makes the classifier anew every epoch. It has no use for
-labels. The original's whitening and even sampling are settings, off as in the comparison's
-re-implementations.
+labels. The original's whitening and even sampling are settings, off by default: all three run with
+DAC's settings.
 Semi-DC is DeepCluster after pretraining on labels.
 DAC, or DeepAligned (Zhang et al., AAAI 2021), pretrains on labels, keeps the classifier and
 renumbers the clusters: each new centroid takes the number of the previous one that it is matched
@@ -17,10 +17,10 @@ Where we depart from the authors of DAC: their silhouette is of an epoch's start
 epoch counts for nothing; ours is also taken after it. The best weights are restored even if
 patience never ended (their code then keeps the last).
 
-A random classifier bends the features towards its random directions before it has learnt the
-clusters, and the next k-means finds other ones. `classifier_start=centroids` starts it as the rule
-of the nearest centroid instead; that is ours, and no default, so that the methods stay what they
-are and differ in alignment alone.
+Training can cost accuracy while the silhouette rises. Part of it is the random classifier, which
+moves the features before it has learnt the clusters. `classifier_start=centroids` starts it as the
+rule of the nearest centroid instead; that is ours, and no default, so that Semi-DC and DAC differ
+only in how they treat the numbers of clusters.
 
 Prototypes of the two methods with labels come from k-means that holds labelled texts in their
 category, which names the known ones.
