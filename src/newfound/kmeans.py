@@ -109,13 +109,14 @@ def _fit(
     features, norms, origin = _centred(features)
     spread = float(norms.mean()) - float(features.mean(0).square().sum())  # summed variances
     problem, means = _problem(features, norms, targets, n_free, k, known)
+    given = means
     if initial is not None:
-        initial = initial.detach().float().to(features.device) - origin
+        given = initial.detach().float().to(features.device) - origin
     result = _solve(
         problem,
         k,
-        means if initial is None else initial,
-        starts=starts if initial is None and known < k else 1,
+        given,
+        starts=starts if len(given) < k else 1,
         generator=torch.Generator().manual_seed(seed),
         max_iterations=max_iterations,
         tolerance=tolerance * max(spread, 0.0) / d,
@@ -251,5 +252,5 @@ def _check(
             f"{k} categories were asked for, but {free} unlabelled texts and {known} labelled "
             f"categories can form at most {free + known}; ask for fewer"
         )
-    if initial is not None and initial.shape != (k, d):
-        raise ValueError(f"initial must have shape {(k, d)}, not {tuple(initial.shape)}")
+    if initial is not None and not (initial.shape[1:] == (d,) and known <= len(initial) <= k):
+        raise ValueError(f"initial must have shape {(k, d)} or less, not {tuple(initial.shape)}")

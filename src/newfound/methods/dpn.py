@@ -43,7 +43,7 @@ class DPNConfig(StartConfig):
     """Settings of DPN; the defaults are the paper's for BANKING but where it is said."""
 
     epochs: int = setting(60, "epochs of training")
-    learning_rate: float = setting(1e-5, "learning rate of training")
+    learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
     batch: int = setting(256, "unlabelled texts a step in training", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(
@@ -59,6 +59,9 @@ class DPNConfig(StartConfig):
     )
     momentum: float = setting(0.9, "alpha: how slowly labelled prototypes move (Eq. 11)", high=1)
     starts: int = setting(10, "k-means starts", low=1)
+    start_at_labels: bool = setting(
+        True, "k-means starts the first centres at the labelled prototypes, not at random"
+    )
     coupled: bool = setting(
         False,
         "the released code's reading: every text against all prototypes, transfer averaged "
@@ -143,7 +146,11 @@ def cluster_and_match(
     if len(rows) < k:  # nearly everything is labelled
         rows = np.arange(len(features))
     found = kmeans(
-        features[torch.from_numpy(rows).to(features.device)], k, starts=config.starts, seed=seed
+        features[torch.from_numpy(rows).to(features.device)],
+        k,
+        starts=config.starts,
+        seed=seed,
+        initial=labelled if config.start_at_labels and len(labelled) else None,
     )
     matching = match_prototypes(labelled, found.centres)
     new_number = np.empty(k, np.int64)
