@@ -9,7 +9,7 @@ from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
-from newfound.bench.tables import HEADINGS, as_file, insert, render, write_tables
+from newfound.bench.tables import HEADINGS, as_file, gains_table, insert, render, write_tables
 from newfound.cli import main
 from newfound.errors import InputError
 
@@ -105,6 +105,20 @@ def test_seconds_include_a_pretraining_that_came_from_the_cache() -> None:
     assert mean_seconds(row, [own, other_seed]) == "5 + pretraining"
 
 
+def test_gains_are_those_of_equal_seeds() -> None:
+    lines = [
+        fake_line("banking", "dpn", 0, scores=(70.0, 71.0, 60.0)),
+        fake_line("banking", "dpn", 1, scores=(74.0, 75.0, 60.0)),
+        fake_line("banking", "dpn", 2, scores=(10.0, 10.0, 10.0)),  # has no pair
+        fake_line("banking", "semi-km", 0, scores=(69.0, 73.0, 50.0)),
+        fake_line("banking", "semi-km", 1, scores=(71.0, 73.0, 50.0)),
+    ]
+    row = row_of(gains_table(lines), "BANKING")
+    assert row[1:] == ["`dpn`", "minilm", "0, 1", "2.00 ± 1.41", "0.00 ± 2.83", "10.00 ± 0.00"]
+    assert gains_table(lines[:3]) == ""
+    assert gains_table(lines) in render(lines)["table2"]
+
+
 def test_table_3_has_a_row_for_every_ablation() -> None:
     lines = [fake_line("stackoverflow", m, scores=(30, 31, 32)) for m in ("dpn", "dpn-no-ema")]
     table = render([*lines, fake_line("banking", "dpn-no-ce")])["table3"]
@@ -113,6 +127,26 @@ def test_table_3_has_a_row_for_every_ablation() -> None:
     assert row_of(table, "moving average")[3] == "30.0"
     assert row_of(table, "moving average")[-1] == "82.50 / 83.87 / 78.40"
     assert row_of(table, "cross-entropy")[3] == NONE
+
+
+def test_table_3_compares_on_the_seeds_that_all_have() -> None:
+    lines = [
+        fake_line("stackoverflow", "dpn", 0, scores=(30, 31, 32)),
+        fake_line("stackoverflow", "dpn", 1, scores=(90, 91, 92)),
+        fake_line("stackoverflow", "dpn-no-ema", 0, scores=(20, 21, 22)),
+    ]
+    table = render(lines)["table3"]
+    assert row_of(table, "nothing")[2:4] == ["0", "30.0"]
+    assert row_of(table, "moving average")[2:4] == ["0", "20.0"]
+
+
+def test_table_4_over_clusters_whole_pretrained_features_if_it_has_them() -> None:
+    quick = fake_count("banking", 0, 70, {"2": 100})
+    whole = fake_count("banking", 1, 72, {"2": 80})
+    quick["config"]["effort"], whole["config"]["effort"] = "fast", "best"
+    table = render([quick, whole])["table4"]
+    assert row_of(table, "from 2 x truth")[1] == "80.0 (seeds 1)"
+    assert row_of(table, "encoder before training")[1] == "71.0 ± 1.4 (seeds 0, 1)"
 
 
 def test_table_4_keeps_the_two_ways_apart() -> None:

@@ -104,7 +104,7 @@ def test_half_copies_give_nearly_the_gradients_of_full_precision() -> None:
         hidden = backbone(ids, mask)
         assert hidden.dtype == torch.bfloat16
         hidden[:, 0].float().square().sum().backward()
-    assert list(backbone.parameters())[0] is weights[0]  # the weights are back
+    assert next(backbone.parameters()) is weights[0]  # the weights are back
     grads = [torch.full_like(weight, 7.0) for weight in half.masters]
     half.hand_over(grads)
     place = {id(weight): grad for weight, grad in zip(half.masters, grads, strict=True)}

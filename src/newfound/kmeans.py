@@ -38,8 +38,8 @@ def kmeans(
     """Cluster `features` [N, d] into `k` clusters on the device they are on.
 
     `tolerance` is relative to the mean variance of the features, as in scikit-learn. `initial`
-    [k, d] replaces the seeding: one start, from these centres. `progress` is called with the work
-    done and the most that may be to do.
+    [at most k, d] are the first centres' starts in place of seeds; with all k of them there is one
+    start. `progress` is called with the work done and the most that may be to do.
     """
     targets = torch.full((len(features),), -1, dtype=torch.int64)
     return seeded_kmeans(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path("benchmarks/results")
+SEARCH = Path("benchmarks/search")
 ARTEFACTS = Path("benchmarks/artefacts")
 
 
@@ -74,6 +75,12 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         choices=("given", "auto"),
         default="given",
         help="whether the true number of categories is given or estimated",
+    )
+    command.add_argument(
+        "--search",
+        action="store_true",
+        help="to choose settings by: hide a quarter of the known categories, score dev texts; lines "
+        f"go to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
         "--artefacts",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from newfound.bench.cli import RESULTS
+from newfound.bench.cli import RESULTS, SEARCH
 from newfound.bench.datasets import DataSet, data_folder, make_split, read_data_set
 from newfound.bench.lines import Line, append_line, key_of, read_lines
 from newfound.bench.planning import caches, data_sets, make_plans, names
@@ -64,7 +64,8 @@ def _measure_all(
     """Measure every plan that has no line yet; 1 if one of them failed."""
     plans = make_plans(options, methods)
     keys = [key_of(head(plan)) for plan in plans]  # settings are checked here, before any work
-    outs = [getattr(options, "out", RESULTS / f"{plan.data_set}.jsonl") for plan in plans]
+    place = SEARCH if getattr(options, "search", False) else RESULTS
+    outs = [getattr(options, "out", place / f"{plan.data_set}.jsonl") for plan in plans]
     there = {key_of(line) for out in set(outs) for line in read_lines(out)}
     todo = [(p, out) for p, key, out in zip(plans, keys, outs, strict=True) if key not in there]
     _say(f"{len(plans)} runs; {len(plans) - len(todo)} are there already")

@@ -2,7 +2,7 @@
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -115,4 +115,25 @@ def make_split(
         validation_labels=[data.labels["dev"][i] for i in kept],
         test_texts=data.texts["test"],
         test_labels=data.labels["test"],
+    )
+
+
+def search_split(split: Split, seed: int) -> Split:
+    """A split to choose settings by, from labels of known categories alone.
+
+    A quarter of the known categories loses its labels and plays the part of novel ones. Scored are
+    the dev texts, which are of known categories: some that kept their labels, some that lost them.
+    Neither a test label nor the label of any truly novel text is looked at.
+    """
+    rng = np.random.default_rng(1000 + seed)
+    kept = sorted(rng.choice(split.known, round(0.75 * len(split.known)), replace=False).tolist())
+    chosen = set(kept)
+    return replace(
+        split,
+        labels=[label if label in chosen else None for label in split.labels],
+        known=kept,
+        validation_texts=[],  # a part of the labelled texts says when to stop
+        validation_labels=[],
+        test_texts=split.validation_texts,
+        test_labels=split.validation_labels,
     )

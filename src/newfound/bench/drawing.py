@@ -67,22 +67,25 @@ def distance_map(plt: Any, stored: Sequence[Artefact], data_set: str = "stackove
 
 def known_ratios(plt: Any, lines: Sequence[Line], data_set: str = "banking") -> Any:
     """Fig. 4: accuracy by the share of known categories, one line a method."""
-    series: dict[tuple[str, str], dict[float, list[Line]]] = {}
+    series: dict[tuple[str, str, str], dict[float, list[Line]]] = {}
     for ratio in RATIOS:
         for row in select_runs(lines, data_set=data_set, known_ratio=ratio):
-            places = series.setdefault((row.method, row.encoder), {})
+            effort = row.config.get("effort", "best")
+            places = series.setdefault((row.method, row.encoder, effort), {})
             if len(row.lines) > len(places.get(ratio, [])):
                 places[ratio] = row.lines
+    # A line joins runs of one effort only.
     series = {key: places for key, places in series.items() if len(places) > 1}
     if not series:
         return None
     figure, panels = plt.subplots(1, 3, figsize=(10, 3.9), sharex=True)
-    several = len({encoder for _, encoder in series}) > 1
+    several = len({encoder for _, encoder, _ in series}) > 1
     for axes, score in zip(panels, ("all", "known", "novel"), strict=True):
-        for number, ((method, encoder), places) in enumerate(sorted(series.items())):
+        for number, ((method, encoder, effort), places) in enumerate(sorted(series.items())):
             ratios = sorted(places)
             values = [[line["scores"]["kmeans"][score] for line in places[r]] for r in ratios]
             label = method_title(method) + (f", {encoder}" if several else "")
+            label += f", effort {effort}" if effort != "best" else ""
             # Side by side, so that bars of close methods do not hide each other.
             shift = 0.04 * (number / max(1, len(series) - 1) - 0.5)
             axes.errorbar(

@@ -33,6 +33,7 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
             effort=options.effort,
             max_tokens=options.max_tokens,
             settings=settings,
+            search=getattr(options, "search", False),
         )
         for data_set in data_sets(options.data_set)
         for seed, known, labelled in splits(options)

@@ -10,7 +10,15 @@ from newfound.bench.lines import Line
 
 NONE = "–"  # noqa: RUF001 - an en dash is how an empty cell reads
 # Settings that a pretraining depends on, beside those that begin with "pretrain".
-PRETRAINING = ("head", "normalise", "patience", "masked_words", "max_tokens", "effort")
+PRETRAINING = (
+    "head",
+    "normalise",
+    "patience",
+    "masked_words",
+    "classifier_from_means",
+    "max_tokens",
+    "effort",
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from newfound.assign import assign
-from newfound.bench.datasets import DataSet, Split, make_split
+from newfound.bench.datasets import DataSet, Split, make_split, search_split
 from newfound.bench.lines import Line, commit
 from newfound.devices import describe_device, find_device
 from newfound.encoder import load_encoder
@@ -54,11 +54,13 @@ class Plan:
     effort: str = "best"
     max_tokens: int = 128
     settings: Mapping[str, Any] | None = None
+    search: bool = False  # True: scored as settings are chosen, see `search_split`
 
     def line(self) -> Line:
         """The fields of the result line that are known before the run: its key is theirs."""
         _, config = resolve_variant(self.method, self.data_set, self.effort, self.settings)
         return {
+            **({"kind": "search"} if self.search else {}),
             "data_set": self.data_set,
             "method": self.method,
             "encoder": Path(self.encoder).name,
@@ -82,7 +84,10 @@ def run(
     stages = Stages(watched())
     fitted, split = fit(plan, data, stages, device, cache)
     with stages.stage("scoring"):
-        scores = score(fitted, split, plan.seed, find_method(method_behind(plan.method)).cluster)
+        cluster = find_method(method_behind(plan.method)).cluster
+        # The dev texts of a search are of known categories only: so many clusters are there.
+        k = len(set(split.test_labels)) if plan.search else len(fitted.prototypes)
+        scores = score(fitted, split, plan.seed, k, cluster)
     line = {
         **plan.line(),
         "scores": scores,
@@ -143,6 +148,8 @@ def fit(
         labelled_ratio=plan.labelled_ratio,
         seed=plan.seed,
     )
+    if plan.search:
+        split = search_split(split, plan.seed)
     method, config = resolve_variant(plan.method, data.name, plan.effort, plan.settings)
     with stages.stage("loading"):
         loaded = load_encoder(plan.encoder, max_tokens=plan.max_tokens)
@@ -206,7 +213,7 @@ def split_task(split: Split, given_k: bool) -> Task:
         targets,
         split.known,
         split.n_categories if given_k else None,
-        validation=(split.validation_texts, validation),
+        validation=(split.validation_texts, validation) if split.validation_texts else None,
     )
 
 
@@ -214,9 +221,10 @@ def score(
     fitted: Fitted,
     split: Split,
     seed: int,
+    k: int,
     cluster: Callable[[np.ndarray, int, int], np.ndarray] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Scores on the test part: by k-means on its features, and by the nearest prototype.
+    """Scores on the test part: by k-means (k clusters) on its features, by nearest prototype.
 
     A method that groups features in its own way does so in place of k-means.
     """
@@ -224,7 +232,6 @@ def score(
     truth, known = np.array(split.test_labels, object), set(split.known)
     place = getattr(fitted.features, "device", torch.device("cpu"))
     points = torch.from_numpy(features).to(place)
-    k = len(fitted.prototypes)
 
     def grouped(number: int) -> np.ndarray:
         if cluster is not None:

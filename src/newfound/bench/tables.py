@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,45 @@ def table2(lines: Sequence[Line]) -> str:
         parts.append(f"**{title}**" + (f" ({'; '.join(devices)})" if devices else "") + "\n")
         header = ["method", "encoder", "seeds", *SCORE_HEADER, "seconds", "paper (BERT)"]
         parts.append(markdown(header, body) if body else "No runs yet.\n")
-    return "\n".join(parts)
+    gains = gains_table(lines)
+    return "\n".join([*parts, gains] if gains else parts)
+
+
+def gains_table(lines: Sequence[Line], beside: str = "semi-km") -> str:
+    """What DPN's training adds to its own pretraining: differences of runs with the same seed."""
+    body = []
+    for data_set, title in TITLES.items():
+        rows = [r for r in select_runs(lines, data_set=data_set) if _effort(r) == "best"]
+        base = {
+            (r.encoder, line["seed"]): line for r in rows if r.method == beside for line in r.lines
+        }
+        for row in rows:
+            pairs = [
+                (line, base[row.encoder, line["seed"]])
+                for line in row.lines
+                if row.method in ("dpn", "dpn-coupled") and (row.encoder, line["seed"]) in base
+            ]
+            if not pairs:
+                continue
+            gains = [
+                mean_spread(
+                    [a["scores"]["kmeans"][s] - b["scores"]["kmeans"][s] for a, b in pairs], 2
+                )
+                for s in SCORES
+            ]
+            seeds = seed_list(sorted(line["seed"] for line, _ in pairs))
+            body.append([title, f"`{row.method}`", row.encoder, seeds, *gains])
+    if not body:
+        return ""
+    header = ["data set", "method", "encoder", "seeds", *(s.title() for s in SCORES)]
+    return (
+        "**What training adds to pretraining**: accuracy by k-means less that of Semi-KM, which is "
+        "k-means on the same pretrained features, seed by seed.\n\n" + markdown(header, body)
+    )
+
+
+def _effort(row: Row) -> str:
+    return str(row.config.get("effort", "best"))
 
 
 SCORE_HEADER = [f"{score.title()}, {by}" for by in ("k-means", "prototype") for score in SCORES]
@@ -126,8 +165,8 @@ def _place(method: str) -> int:
 def _name(row: Row, rows: Sequence[Row]) -> str:
     title = EXPLAINED.get(row.method) or NAMES.get(row.method)
     name = f"{title} (`{row.method}`)" if title else f"`{row.method}`"
-    effort = row.config.get("effort", "best")
-    other = differing(row, [r for r in rows if r.config.get("effort", "best") == effort])
+    effort = _effort(row)
+    other = differing(row, [r for r in rows if _effort(r) == effort])
     parts = [name, f"effort {effort}" if effort != "best" else "", other]
     return ", ".join(part for part in parts if part)
 
@@ -137,8 +176,11 @@ def _accuracies(paper: tuple[float, float, float] | None) -> str:
 
 
 def table3(lines: Sequence[Line]) -> str:
-    """The five ablations on StackOverflow."""
+    """The five ablations on StackOverflow; the full method on the seeds that they have."""
     rows = select_runs(lines, data_set="stackoverflow")
+    ablated = [set(row.seeds) for row in rows if row.method in TABLE_3 and _is_ablation(row.method)]
+    shared = set.intersection(*ablated) if ablated else set()
+    rows = [_on_seeds(row, shared) if row.method == "dpn" else row for row in rows]
     body = []
     for method, (without, paper) in TABLE_3.items():
         found = [row for row in rows if row.method == method]
@@ -151,6 +193,13 @@ def table3(lines: Sequence[Line]) -> str:
             body.append([f"{without} (`{method}`)", *[NONE] * 8, _accuracies(paper)])
     header = ["without", "encoder", "seeds", *SCORE_HEADER, "paper (BERT)"]
     return READ_SO + "StackOverflow, K given.\n\n" + markdown(header, body)
+
+
+def _on_seeds(row: Row, seeds: set[int]) -> Row:
+    """The row with these seeds alone, if it has all of them."""
+    if not seeds or not seeds <= set(row.seeds):
+        return row
+    return replace(row, lines=[line for line in row.lines if line["seed"] in seeds])
 
 
 def table4(lines: Sequence[Line]) -> str:
@@ -178,7 +227,7 @@ def table4(lines: Sequence[Line]) -> str:
     ]
     starts = [
         [f"from {multiple} x truth, {encoder}", *_by_data_set(found, "overclustering", multiple)]
-        for encoder, found in sorted(counts.items())
+        for encoder, found in sorted((e, _pretrained(found)) for e, found in counts.items())
         for multiple in sorted({m for line in found for m in line["overclustering"]}, key=float)
     ]
     return (
@@ -188,6 +237,11 @@ def table4(lines: Sequence[Line]) -> str:
         "the clusters larger than 0.9 of the mean size. The paper does not say which multiple.\n\n"
         + markdown(header, [truth, *papers, *starts])
     )
+
+
+def _pretrained(lines: list[Line]) -> list[Line]:
+    """The lines whose encoder was pretrained whole, if there are: the paper counts in its space."""
+    return [line for line in lines if line["config"].get("effort") == "best"] or lines
 
 
 def _by_data_set(lines: Sequence[Line], *path: str) -> list[str]:
@@ -222,6 +276,7 @@ HEADINGS = {
     "table4": "Table 4: the number of categories",
     "speed": "Speed",
     "ablations": "What was tried",
+    "search": "How settings were chosen",
 }
 
 
@@ -248,7 +303,13 @@ def insert(text: str, tables: dict[str, str]) -> str:
 
 def write_tables(results: Path, out: Path) -> list[Path]:
     """Write a file for each table, and fill the markers of both README files."""
-    tables = {**render(read_results(results)), "ablations": ablation_table(out / "ablations")}
+    from newfound.bench.search import search_table  # needs torch, which the other tables do not
+
+    tables = {
+        **render(read_results(results)),
+        "ablations": ablation_table(out / "ablations"),
+        "search": search_table(out / "search"),
+    }
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables.items():

@@ -154,16 +154,15 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
         schedule_steps=-(-n // size) * config.epochs,
         graphs=inputs.resident,
     )
+    late = 1 + round(config.epochs * (1 - config.cluster_share))  # first epoch of cluster mates
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
-            late = epoch > config.epochs * (1 - config.cluster_share)
-            if epoch > 1 and (epoch - 1) % config.refresh == 0:
+            if epoch > 1 and (epoch == late or (epoch - 1) % config.refresh == 0):
                 features = features_of(model, inputs)
-                neighbours.copy_(
-                    cluster_mates(features, task, start.k, count, seed + epoch)
-                    if late
-                    else nearest_neighbours(features, count)
-                )
+                if epoch >= late:
+                    neighbours.copy_(cluster_mates(features, task, start.k, count, seed + epoch))
+                else:
+                    neighbours.copy_(nearest_neighbours(features, count))
             model.train()
             batches = contrast_batches(
                 inputs.lengths,
