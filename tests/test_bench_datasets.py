@@ -14,6 +14,7 @@ from newfound.bench.datasets import (
     data_folder,
     make_split,
     read_data_set,
+    search_split,
 )
 from newfound.bench.paper_numbers import TABLE_1
 from newfound.errors import InputError
@@ -104,3 +105,20 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_data_set(tmp_path, "bankink")
     with pytest.raises(InputError, match=r"train\.tsv"):
         read_data_set(tmp_path, "banking")
+
+
+def test_a_search_sees_labels_of_known_categories_alone() -> None:
+    data = toy_data([10] * 12)
+    split = make_split(data, known_ratio=0.75, labelled_ratio=0.5, seed=1)
+    inner = search_split(split, seed=1)
+    assert set(inner.known) < set(split.known)
+    assert inner.known == sorted(inner.known)
+    assert {label for label in inner.labels if label is not None} == set(inner.known)
+    for mine, whole in zip(inner.labels, split.labels, strict=True):
+        assert mine == (whole if whole in inner.known else None)
+    # What is scored are dev texts of known categories: no test text, no truly novel category.
+    assert set(inner.test_texts) <= set(data.texts["dev"])
+    assert set(inner.test_labels) == set(split.known)
+    assert inner.n_categories == split.n_categories
+    assert inner.validation_texts == []
+    assert search_split(split, seed=1) == inner

@@ -12,6 +12,7 @@ from bench_fakes import SIZES, TOPICS, fake_line, save_tiny_data_set
 
 from newfound.bench.lines import append_line, commit, key_of, read_lines, read_results
 from newfound.bench.runner import VARIANTS, Plan, count_plan, resolve_variant
+from newfound.bench.search import search_table
 from newfound.cli import main
 from newfound.errors import InputError
 from newfound.methods.dpn import PAPER
@@ -94,6 +95,22 @@ def test_unknown_number_of_categories_and_artefacts(
     # Matched prototypes stand first, in the order of the known categories.
     diagonal = sum(row[i] for i, row in enumerate(artefact["distances"]))
     assert diagonal <= sum(row[(i + 1) % 3] for i, row in enumerate(artefact["distances"]))
+
+
+def test_a_search_is_told_apart_and_rendered(data: str, tiny_encoder: str, tmp_path: Path) -> None:
+    out = tmp_path / "search" / "banking.jsonl"
+    more = ("--search", "--seeds", "0", *ONE_EPOCH, "--set", "batch=7")
+    assert bench("run", data, tiny_encoder, out, *more) == 0
+    (line,) = read_lines(out)
+    assert line["kind"] == "search"
+    assert key_of(line) != key_of({**line, "kind": None})
+    assert line["categories"]["true"] == 4
+    table = search_table(out.parent)
+    assert "batch=7" in table
+    assert "epochs=1" in table
+    assert "temperature=" not in table  # as it is at present
+    assert f"{line['scores']['prototype']['all']:.1f}" in table
+    assert search_table(tmp_path / "nowhere") == "No runs yet.\n"
 
 
 def test_counting(data: str, tiny_encoder: str, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from newfound.kmeans import kmeans
 from newfound.methods import METHODS, refining, resolve_config
 from newfound.methods.refining import RefiningConfig, Refresh, assignments, refine
 from newfound.metrics import accuracy
+from newfound.pretraining import validation_inputs
 from newfound.stages import Stages
 from newfound.student import soft_assignment, target_distribution
 from newfound.task import Fitted, Task, make_task
@@ -197,14 +198,16 @@ def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
     task = dataclasses.replace(
         drawn.task, validation_texts=texts, validation_targets=np.array([0, 1, 1, 0, 2])
     )
-    inputs = refining.validation_inputs(drawn.start.model, task)
-    assert inputs is not None
+    given = validation_inputs(drawn.start.model, task)
+    assert given is not None
+    inputs, targets = given
     assert len(inputs.lengths) == 5
+    assert targets.tolist() == [0, 1, 1, 0, 2]
     found = refining.validation_nmi(drawn.start.model, centres, inputs, task)
     clusters = soft_assignment(torch.from_numpy(drawn.start.model(texts)), centres).argmax(1)
     wanted = accuracy(clusters.numpy(), task.validation_targets, set()).nmi / 100
     assert found == pytest.approx(wanted)
-    assert refining.validation_inputs(drawn.start.model, drawn.task) is None
+    assert validation_inputs(drawn.start.model, drawn.task) is None
 
 
 @pytest.mark.parametrize("how", ["pca", "random"])

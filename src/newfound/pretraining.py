@@ -180,7 +180,7 @@ def _train(
         graphs=inputs.resident,
     )
     widths = widths_for(tokens.lengths, device)
-    validation = _validation_inputs(model, task)
+    validation = validation_inputs(model, task)
     best = Best(modules, config.patience)
     history: list[dict[str, Any]] = []
     with stages.stage("pretraining", config.epochs) as advance:
@@ -246,7 +246,7 @@ def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig,
     return digest.hexdigest()[:32]
 
 
-def _validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tensor] | None:
+def validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tensor] | None:
     """The validation texts' frozen states and their targets; None if there are no such texts."""
     if not task.validation_texts:
         return None

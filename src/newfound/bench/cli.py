@@ -79,8 +79,8 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--search",
         action="store_true",
-        help="to choose settings by: hide a quarter of the known categories, score dev texts; lines "
-        f"go to {SEARCH}/DATA_SET.jsonl",
+        help="to choose settings by: hide a quarter of the known categories, score dev texts; "
+        f"lines go to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
         "--artefacts",

@@ -120,16 +120,7 @@ def fit(
     """Find categories with DPN."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     train(start, task, config, seed, stages)
-    with stages.stage("settling"):
-        return settle(
-            start.model,
-            task,
-            features_of(start.model, start.inputs),
-            start.k,
-            seed=seed,
-            estimate=start.estimate,
-            history=start.pretrained.history,
-        )
+    return settle(start, task, seed=seed, stages=stages)
 
 
 def cluster_and_match(

@@ -31,7 +31,7 @@ from newfound.losses import contrastive_loss
 from newfound.methods.settling import settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best, _validation_inputs, widths_for
+from newfound.pretraining import Best, validation_inputs, widths_for
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
@@ -84,17 +84,7 @@ def fit(
     """Find categories by contrast, then k-means with pinned labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     train(start, task, config, seed, stages)
-    with stages.stage("settling"):
-        return settle(
-            start.model,
-            task,
-            features_of(start.model, start.inputs),
-            start.k,
-            seed=seed,
-            starts=config.starts,
-            estimate=start.estimate,
-            history=start.pretrained.history,
-        )
+    return settle(start, task, seed=seed, stages=stages, starts=config.starts)
 
 
 def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stages) -> None:
@@ -132,7 +122,7 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
         schedule_steps=steps * config.epochs,
         graphs=inputs.resident,
     )
-    validation = _validation_inputs(model, task)
+    validation = validation_inputs(model, task)
     best = Best([model, projection], config.patience)
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):

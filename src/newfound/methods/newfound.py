@@ -92,17 +92,7 @@ def fit(
     """Find categories by contrast with neighbours."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     train(start, task, config, seed, stages)
-    with stages.stage("settling"):
-        return settle(
-            start.model,
-            task,
-            features_of(start.model, start.inputs),
-            start.k,
-            seed=seed,
-            starts=config.starts,
-            estimate=start.estimate,
-            history=start.pretrained.history,
-        )
+    return settle(start, task, seed=seed, stages=stages, starts=config.starts)
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:

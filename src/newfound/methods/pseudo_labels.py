@@ -135,16 +135,7 @@ def fit(
     """Find categories with DAC or Semi-DC: they differ in their settings alone."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     train(start, config, seed, stages)
-    with stages.stage("settling"):
-        return settle(
-            start.model,
-            task,
-            features_of(start.model, start.inputs),
-            start.k,
-            seed=seed,
-            estimate=start.estimate,
-            history=start.pretrained.history,
-        )
+    return settle(start, task, seed=seed, stages=stages)
 
 
 def fit_unsupervised(

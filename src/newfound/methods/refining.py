@@ -14,12 +14,12 @@ import torch
 from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, to_device, tokenize
+from newfound.batching import shuffled_batches, to_device
 from newfound.features import EncoderFeatures
-from newfound.frozen import Inputs, features_of, run_frozen
+from newfound.frozen import Inputs, features_of
 from newfound.methods.starting import Start
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best, widths_for
+from newfound.pretraining import Best, validation_inputs, widths_for
 from newfound.stages import Stages
 from newfound.student import self_training_loss, soft_assignment, target_distribution
 from newfound.task import Task
@@ -126,7 +126,7 @@ def refine(
                 continue
             stop = False
             if validation is not None:
-                line["validation_nmi"] = validation_nmi(model, learnt[0], validation, task)
+                line["validation_nmi"] = validation_nmi(model, learnt[0], validation[0], task)
                 stop = best.saw(line["validation_nmi"])
             q = assignments(model, learnt[0], inputs, rows)
             new = refresh(epoch, q)
@@ -141,14 +141,6 @@ def refine(
                 break
         best.restore()
     return learnt[0].detach()
-
-
-def validation_inputs(model: EncoderFeatures, task: Task) -> Inputs | None:
-    """The validation texts' frozen states; None if there are no such texts."""
-    if not task.validation_texts:
-        return None
-    texts = task.validation_texts
-    return run_frozen(model, tokenize(model.encoder.tokenizer, texts, model.encoder.max_tokens))
 
 
 def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:

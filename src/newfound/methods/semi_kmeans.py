@@ -12,7 +12,6 @@ from typing import Any
 
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
-from newfound.frozen import features_of
 from newfound.methods.settling import settle
 from newfound.methods.starting import StartConfig, begin
 from newfound.stages import Stages
@@ -59,14 +58,4 @@ def fit(
     # The layers that learnt stay the ones that are run: nothing has to be encoded again.
     config = replace(config, trainable_layers=config.pretrain_layers)
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    with stages.stage("settling"):
-        return settle(
-            start.model,
-            task,
-            features_of(start.model, start.inputs),
-            start.k,
-            seed=seed,
-            starts=config.starts,
-            estimate=start.estimate,
-            history=start.pretrained.history,
-        )
+    return settle(start, task, seed=seed, stages=stages, starts=config.starts)

@@ -8,32 +8,32 @@ from torch import Tensor
 
 from newfound.assign import fit_temperature
 from newfound.estimate import Estimate
+from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
+from newfound.methods.starting import Start
 from newfound.prototypes import class_means, match_prototypes
+from newfound.stages import Stages
 from newfound.task import FeatureMap, Fitted, Task
 
 
-def settle(
-    feature_map: FeatureMap,
-    task: Task,
-    features: Tensor,
-    k: int,
-    *,
-    seed: int,
-    starts: int = 10,
-    estimate: Estimate | None = None,
-    history: list[dict[str, Any]] | None = None,
-) -> Fitted:
+def settle(start: Start, task: Task, *, seed: int, stages: Stages, starts: int = 10) -> Fitted:
     """Prototypes by k-means that holds labelled texts in their category and starts at their means.
 
-    features [N, d] are the feature map's own. The other centres start by k-means++, several times.
-    Labels in this last step are worth several points of accuracy for a second.
+    The other centres start by k-means++, several times. Labels in this last step are worth several
+    points of accuracy for a second.
     """
-    targets = torch.from_numpy(task.targets).to(features.device)
-    found = seeded_kmeans(features, k, targets, starts=starts, seed=seed)
-    return fitted_with(
-        feature_map, task, features, found.centres, estimate=estimate, history=history
-    )
+    with stages.stage("settling"):
+        features = features_of(start.model, start.inputs)
+        targets = torch.from_numpy(task.targets).to(features.device)
+        found = seeded_kmeans(features, start.k, targets, starts=starts, seed=seed)
+        return fitted_with(
+            start.model,
+            task,
+            features,
+            found.centres,
+            estimate=start.estimate,
+            history=start.pretrained.history,
+        )
 
 
 def settle_on(
