@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from bench_fakes import save_tiny_data_set
 
-from newfound.bench import growth, speed
+from newfound.batching import Ragged
+from newfound.bench import growth, speed, steps
 from newfound.bench.datasets import DataSet, read_data_set
 from newfound.bench.layouts import in_turns, measure_encoding, measure_kmeans, measure_training
 from newfound.bench.lines import read_lines
@@ -19,6 +21,8 @@ from newfound.cli import main
 from newfound.encoder import load_encoder
 from newfound.errors import InputError
 from newfound.features import EncoderFeatures
+from newfound.methods.dpn import DPNConfig
+from newfound.task import make_task
 
 
 @pytest.fixture
@@ -247,3 +251,35 @@ def test_what_was_not_measured_is_left_open() -> None:
     assert speed_table([{"kind": "speed", "seconds": 1}]) == "Nothing was measured yet.\n"
     table = speed_table([line("discover", {"fast": {"seconds": 13.0, "accuracy": 71.0}})])
     assert set(goals(table).values()) == {"no", "–"}  # noqa: RUF001
+
+
+def test_epochs_beside_the_plain_way(
+    tiny_data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "SHORT_RUN", 1)
+    monkeypatch.setattr(steps, "LONG_RUN", 2)
+    monkeypatch.setattr(steps, "PLAIN_STEPS", 1)
+    data = read_data_set(tiny_data, "banking")
+    found = steps.measure_epochs(data, tiny_encoder, torch.device("cpu"), 1)
+    names = ["pretraining", "training", "pretraining, plain", "training, plain"]
+    assert list(found) == names
+    assert found["pretraining, plain"]["seconds"] > 0
+    # 80 texts in batches of 128; 74 without a label in batches of 256
+    assert (found["pretraining"]["steps"], found["training"]["steps"]) == (1, 1)
+    assert found["pretraining"]["flop"] > 0
+    assert "floor_seconds" not in found["training"]  # this device's peak is not known
+
+
+def test_the_least_cost_of_an_epoch_by_hand(tiny_encoder: str) -> None:
+    encoder = load_encoder(tiny_encoder)  # 3 layers of width 32, inner width 64
+    lengths = np.full(300, 10)
+    tokens = Ragged.from_lengths(torch.zeros(3000, dtype=torch.int64), lengths)
+    targets = np.where(np.arange(300) < 44, 0, -1)
+    task = make_task(["a"] * 300, targets, ["x"], 2, validation=([], np.empty(0, np.int64)))
+    config = DPNConfig(batch=64, labelled_batch=16)
+    cpu = torch.device("cpu")
+    least = steps.least_cost(task, tokens, encoder, config, 2, cpu)
+    layer = 4 * 32 * 32 + 2 * 32 * 64
+    assert least["steps"] == 4  # 256 unlabelled texts
+    assert least["flop"] == 6 * layer * 2 * 10 * (256 + 4 * 16)
+    assert least["bytes"] == steps.ADAM_BYTES * layer * 2 * 4

@@ -21,8 +21,8 @@ from newfound.bench.peers import PACKAGES
 from newfound.bench.processes import Finished, newfound_command, run_process
 from newfound.errors import InputError
 
-SECTIONS = ("encoding", "training", "kmeans", "discover", "imports", "growth")
-USUAL = SECTIONS[:-1]  # growth takes many minutes: only when it is named
+SECTIONS = ("encoding", "training", "kmeans", "discover", "imports", "growth", "epochs")
+USUAL = SECTIONS[:-2]  # growth takes many minutes, epochs want a GPU: only when they are named
 KNOWN_RATIO, LABELLED_RATIO = 0.75, 0.1
 TRAINING_TEXTS = 512
 Measures = dict[str, dict[str, Any]]
@@ -114,7 +114,7 @@ def _line(asked: Asked, section: str, measures: Measures, notes: list[str]) -> L
         "config": {"texts": asked.texts, "repeats": asked.repeats},
         "measures": measures,
         "notes": notes,
-        "device": describe_device(find_device("cpu")),
+        "device": describe_device(find_device(None if section == "epochs" else "cpu")),
         "versions": versions(),
         "commit": commit(),
     }
@@ -238,6 +238,13 @@ def _growth(asked: Asked) -> tuple[Measures, list[str]]:
     return measures | measure_large_kmeans(), []
 
 
+def _epochs(asked: Asked) -> tuple[Measures, list[str]]:
+    from newfound.bench.steps import measure_epochs
+    from newfound.devices import find_device
+
+    return measure_epochs(asked.data, asked.encoder, find_device(None), asked.repeats), []
+
+
 MEASURE: dict[str, Callable[[Asked], tuple[Measures, list[str]]]] = {
     "encoding": _encoding,
     "training": _training,
@@ -245,6 +252,7 @@ MEASURE: dict[str, Callable[[Asked], tuple[Measures, list[str]]]] = {
     "discover": _discover,
     "imports": _imports,
     "growth": _growth,
+    "epochs": _epochs,
 }
 
 

@@ -14,6 +14,7 @@ TITLES = {
     "discover": "The whole command, and peers on the same texts and encoder",
     "imports": "Starting",
     "growth": "Many texts",
+    "epochs": "An epoch of DPN, ours and the plain way, and what it must cost at least",
 }
 # What the others are compared with, and how the comparison reads.
 AGAINST = {
@@ -169,6 +170,10 @@ GOALS: tuple[Goal, ...] = (
 
 COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("seconds", "seconds", ".2f"),
+    ("floor_seconds", "floor, seconds", ".3f"),
+    ("steps", "steps", ",.0f"),
+    ("flop", "FLOP", ".1e"),
+    ("bytes", "bytes moved by AdamW", ".1e"),
     ("texts_per_second", "texts/s", ",.0f"),
     ("accuracy", "accuracy (All, %)", ".1f"),
     ("cosine", "cosine to fp32", ".4f"),
