@@ -111,8 +111,8 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         "--only",
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
-        help="encoding, training, kmeans, discover, imports, growth, epochs (default: all but these "
-        "last two)",
+        help="encoding, training, kmeans, discover, imports, growth, epochs (default: not the last "
+        "two)",
     )
     command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
     command.add_argument(

@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import json
-import os
 import random
 import statistics
 import sys
@@ -87,8 +86,6 @@ def draw(data: DataSet, count: int, seed: int = 0) -> Drawn:
 
 def measure(asked: Asked, sections: Sequence[str], out: Path) -> list[Line]:
     """Measure the named sections; each is one result line."""
-    # As our commands do, and for peers too: threads that spin while they wait cost every process.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     lines = []
     for section in sections:
         print(f"{section} ...", file=sys.stderr, flush=True)

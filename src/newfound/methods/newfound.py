@@ -50,7 +50,9 @@ class NewfoundConfig(StartConfig):
     batch: int = setting(256, "texts a step, each with one neighbour", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
-    projection: int = setting(128, "width of the space that the contrast is computed in", low=1)
+    projection: int = setting(
+        128, "width of the space that the contrast is computed in; 0: that of the features itself"
+    )
     neighbour_share: float = setting(
         0.4, "neighbours of a text, as a share of the mean size of a category"
     )
@@ -70,12 +72,12 @@ _HEAD_ONLY: dict[str, Any] = {
     "pretrain_epochs": 20,
     "pretrain_learning_rate": 1e-4,
     "trainable_layers": 0,
-    "learning_rate": 5e-4,
-    "cluster_share": 0.0,
+    "learning_rate": 1e-3,
+    "projection": 0,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 24, "temperature": 0.1, "refresh": 100},
-    "balanced": {**_HEAD_ONLY, "epochs": 60, "refresh": 20},
+    "fast": {**_HEAD_ONLY, "epochs": 12, "refresh": 100},
+    "balanced": {**_HEAD_ONLY, "epochs": 36, "refresh": 12},
     "best": {},
 }
 
@@ -108,9 +110,11 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
-    projection = nn.Sequential(
-        nn.Linear(model.width, model.width), nn.GELU(), nn.Linear(model.width, config.projection)
-    ).to(device)
+    projection: nn.Module = nn.Identity()
+    if config.projection:
+        inner = nn.Linear(model.width, model.width)
+        outer = nn.Linear(model.width, config.projection)
+        projection = nn.Sequential(inner, nn.GELU(), outer).to(device)
     # What may be read of a label: held-out texts count as unlabelled here.
     labels = np.where(task.learnable, task.targets, -1)
     targets = torch.from_numpy(labels).to(device)
