@@ -5,9 +5,9 @@ encoder (or only a head on it) then learns by supervised contrast: each text is 
 neighbours and to all texts of the batch that are its neighbours or carry its label, and pushed from
 the rest; where two labels disagree they override the neighbourhood. Cross-entropy on the labels
 goes on beside it. In the last part of the epochs the texts of a cluster take the neighbours' place,
-by k-means with pinned labels: neighbourhoods know nothing of K, clusters do. In the end k-means, with the labelled texts held in their categories and their
-means as the first centres, gives the prototypes: labels in this last step name the known categories
-and are worth several points.
+by k-means with pinned labels: neighbourhoods know nothing of K, clusters do. In the end k-means,
+with the labelled texts held in their categories and their means as the first centres, gives the
+prototypes: labels in this last step name the known categories and are worth several points.
 """
 
 from dataclasses import dataclass
