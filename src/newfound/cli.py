@@ -276,9 +276,9 @@ def _lazy(name: str, module: str = "newfound.commands") -> Any:
     """A command whose module is imported when it runs, so that --help stays quick."""
 
     def run(options: argparse.Namespace) -> int | None:
-        # Torch's threads spin while they wait, which is several times slower as soon as another
-        # program wants a core; not spinning at all costs half the speed where they wait for each
-        # other often. So they spin shortly. It is read when torch is loaded, so it is said before.
+        # Torch's threads spin while they wait, which is slow as soon as another program wants a
+        # core; not spinning at all is slow where they wait for each other often. So they spin
+        # shortly. It is read when torch is loaded, so it is said before.
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
         # numpy's linear algebra is small here, and its threads cannot be told not to spin.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -127,7 +127,6 @@ class Optimiser:
         schedule_steps: int | None = None,
         warmup: float = 0.1,
         weight_decay: float = 0.01,
-        clip: float | None = None,
         graphs: bool = True,
     ) -> None:
         modules = list(modules)
@@ -137,7 +136,7 @@ class Optimiser:
         self.device = self.parameters[0].device
         on_gpu = self.device.type == "cuda"
         self.graphs = graphs and on_gpu
-        self.learning_rate, self.clip = learning_rate, clip
+        self.learning_rate = learning_rate
         self.schedule_steps, self.warmup = schedule_steps, warmup
         self.done = 0
         self._rate = torch.tensor(learning_rate, device=self.device)
@@ -230,9 +229,6 @@ class Optimiser:
 
     def _move(self) -> None:
         grads = [weight.grad for weight in self.parameters if weight.grad is not None]
-        if self.clip is not None:
-            norm = torch.nn.utils.get_total_norm(grads)
-            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
         if isinstance(self._adamw, HostAdamW):
             self._adamw.step(float(self._rate))
         else:

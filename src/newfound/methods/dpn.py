@@ -151,8 +151,8 @@ def cluster_and_match(
     return clusters, found.centres[torch.from_numpy(matching.order).to(features.device)], labelled
 
 
-def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages) -> np.ndarray:
-    """Steps 2-5: train the model with the decoupled losses; returns the cluster of each text.
+def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages) -> None:
+    """Steps 2-5: train the model with the decoupled losses.
 
     The classifier of pretraining goes on learning: a fresh one would need most of the training
     just to agree with the features.
@@ -164,7 +164,7 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
         clusters, unlabelled, labelled = cluster_and_match(features, task, start.k, config, seed)
     rows = np.arange(len(task.texts)) if config.coupled else task.unlabelled
     if config.epochs == 0 or len(rows) == 0 or not any(w.requires_grad for w in model.parameters()):
-        return clusters
+        return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     targets = torch.from_numpy(task.targets).to(device)
     cluster_of = torch.from_numpy(clusters).to(device)
@@ -208,7 +208,6 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
             line = {"stage": "training", "epoch": epoch, "loss": sum(means_by_loss.values())}
             start.pretrained.history.append(line | means_by_loss)
             advance(1)
-    return clusters
 
 
 def separation_loss(
