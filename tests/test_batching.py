@@ -1,14 +1,21 @@
 """Batches: complete, similar in length, small in padding."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from newfound.batching import Ragged, bucket_widths, plan_batches, shuffled_batches, tokenize
+from newfound.batching import (
+    ROUNDING,
+    Ragged,
+    pack,
+    paired_batches,
+    plan_batches,
+    shuffled_batches,
+    to_device,
+    tokenize,
+)
 from newfound.encoder import load_encoder
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80).map(np.array)
@@ -22,38 +29,73 @@ def test_plan_holds_every_row_once_within_the_budget(lengths: np.ndarray, budget
         assert len(rows) == 1 or len(rows) * lengths[rows].max() <= budget
 
 
-@given(lengths=LENGTHS, size=st.integers(1, 20), seed=st.integers(0, 99))
-def test_shuffled_batches_hold_every_row_in_full_batches(
-    lengths: np.ndarray, size: int, seed: int
-) -> None:
-    size = min(size, len(lengths))
-    batches = shuffled_batches(lengths, size, np.random.default_rng(seed))
-    assert {int(row) for rows, _ in batches for row in rows} == set(range(len(lengths)))
-    assert len(batches) == -(-len(lengths) // size)
-    for rows, width in batches:
-        assert len(rows) == size
-        assert width == lengths[rows].max()
+@given(count=st.integers(1, 80), size=st.integers(1, 20), seed=st.integers(0, 99))
+def test_shuffled_batches_hold_every_row_in_full_batches(count: int, size: int, seed: int) -> None:
+    rows = 3 + np.arange(count)
+    batches = shuffled_batches(rows, size, np.random.default_rng(seed))
+    assert batches.shape == (-(-count // size), size)
+    assert set(batches.flat) == set(rows)
+    assert np.bincount(batches.flat, minlength=count + 3)[3:].max() <= -(-size // count) + 1
 
 
 @given(
-    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=30).map(np.array),
-    count=st.integers(1, 4),
+    count=st.integers(1, 30), labelled=st.integers(0, 9), size=st.integers(1, 9), seed=st.integers()
 )
-@settings(deadline=None)
-def test_bucket_widths_waste_least(lengths: np.ndarray, count: int) -> None:
-    def padded(widths: tuple[int, ...]) -> int:
-        return sum(min(w for w in widths if w >= length) for length in lengths)
+def test_paired_batches_end_with_labelled_rows_that_come_round(
+    count: int, labelled: int, size: int, seed: int
+) -> None:
+    free, known = np.arange(count), 100 + np.arange(labelled)
+    some = min(2, labelled)
+    rng = np.random.default_rng(seed % 1000)
+    batches = paired_batches(free, size, known, some, rng)
+    assert batches.shape == (-(-count // size), size + some)
+    assert set(batches[:, :size].flat) == set(free)
+    times = np.bincount(batches[:, size:].ravel() - 100, minlength=labelled)[:labelled]
+    assert (batches[:, size:] >= 100).all()
+    if labelled:
+        assert times.min() >= len(batches) // -(-labelled // some)  # once a round
 
-    distinct = sorted(set(lengths.tolist()))
-    longest = distinct[-1]
-    choices = [
-        (*chosen, longest)
-        for size in range(min(count, len(distinct)))
-        for chosen in combinations(distinct[:-1], size)
-    ]
-    found = tuple(bucket_widths(lengths, count).tolist())
-    assert len(found) <= count
-    assert padded(found) == min(map(padded, choices))
+
+@given(
+    lengths=st.lists(
+        st.lists(st.integers(1, 60), min_size=7, max_size=7), min_size=1, max_size=4
+    ).map(np.array),
+    rounding=st.integers(1, 4),
+)
+def test_packed_texts_lie_whole_in_a_row_and_never_overlap(
+    lengths: np.ndarray, rounding: int
+) -> None:
+    places, grids = pack(lengths, rounding=rounding)
+    for starts, sizes, (rows, width) in zip(places, lengths, grids, strict=True):
+        assert rows % rounding == 0
+        taken = [
+            cell for start, n in zip(starts, sizes, strict=True) for cell in range(start, start + n)
+        ]
+        assert len(set(taken)) == len(taken) == sizes.sum()
+        assert min(taken) >= 0
+        assert max(taken) < rows * width
+        assert (starts // width == (starts + sizes - 1) // width).all()
+
+
+def test_a_packed_grid_holds_each_text_in_its_cells() -> None:
+    texts = [[1, 2, 3], [4], [5, 6]]
+    ragged = Ragged.from_lengths(torch.tensor([1, 2, 3, 4, 5, 6]), np.array([3, 1, 2]))
+    (batch,) = to_device(np.array([[2, 0, 1, 0]]), ragged.lengths, torch.device("cpu"))
+    values, cells = ragged.packed(batch)
+    assert values.shape == cells.slot.shape == cells.offset.shape == batch.grid
+    for slot, number in enumerate([2, 0, 1, 0]):
+        mine = cells.slot == slot
+        assert values[mine].tolist() == texts[number]
+        assert cells.offset[mine].tolist() == list(range(len(texts[number])))
+        assert values.flatten()[cells.first[slot]] == texts[number][0]
+        assert torch.equal(cells.within(slot, slot + 1), mine)
+    assert cells.lengths.tolist() == [2, 3, 1, 3]
+    assert (cells.slot == -1).sum() == values.numel() - 9
+    for row in range(len(values)):
+        for one in range(values.shape[1]):
+            for other in range(values.shape[1]):
+                same = bool(cells.slot[row, one] == cells.slot[row, other])
+                assert bool(cells.sees[row, one, other]) == same
 
 
 def test_padded_rows_hold_their_values() -> None:
@@ -84,7 +126,8 @@ def test_little_of_banking_is_padding(paper_data) -> None:  # type: ignore[no-un
     encoding = sum(len(rows) * lengths[rows].max() for rows in plan_batches(lengths, 1024))
     assert encoding / lengths.sum() <= 1.10
     rng = np.random.default_rng(0)
-    for widths in (None, bucket_widths(lengths, 8)):
-        epoch = shuffled_batches(lengths, 128, rng, widths)
-        real = sum(lengths[rows].sum() for rows, _ in epoch)
-        assert sum(len(rows) * width for rows, width in epoch) / real <= 1.10
+    for size in (128, 320, 576):
+        drawn = lengths[shuffled_batches(np.arange(len(lengths)), size, rng)]
+        for rounding in ROUNDING.values():
+            _, grids = pack(drawn, rounding=rounding)
+            assert sum(rows * width for rows, width in grids) / drawn.sum() <= 1.10

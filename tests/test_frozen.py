@@ -1,10 +1,12 @@
 """The cached path against the plain one: same features, losses and gradients."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from conftest import save_tiny_encoder
 
 from newfound.batching import tokenize
 from newfound.encoder import load_encoder
@@ -52,7 +54,7 @@ def test_features_equal_one_by_one(frozen: int, tiny_encoder: str) -> None:
     assert np.allclose(model(TEXTS), wanted.numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("frozen", [0, 1, 2, 3])
+@pytest.mark.parametrize("frozen", [-1, 0, 1, 2, 3])
 def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str) -> None:
     model = make(tiny_encoder, frozen)
     model.train()
@@ -64,9 +66,8 @@ def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str)
     inputs = run_frozen(model, tokenize(model.encoder.tokenizer, TEXTS, 16))
     model.train()
     direction = torch.linspace(-1, 1, model.width)
-    rows = torch.arange(len(TEXTS))
-    states, mask = inputs.batch(rows, int(inputs.lengths.max()))
-    fast = (model.finish(model.from_states(states, mask)) @ direction).square().sum()
+    (batch,) = inputs.batches(np.arange(len(TEXTS))[None])
+    fast = (model.finish(model.from_states(*inputs.batch(batch))) @ direction).square().sum()
     fast.backward()
     found = {n: w.grad.clone() for n, w in model.named_parameters() if w.grad is not None}
     model.zero_grad()
@@ -79,6 +80,26 @@ def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str)
             assert torch.allclose(found[name], weight.grad, atol=1e-4), name
         else:
             assert not weight.requires_grad
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("frozen", [-1, 1])
+def test_packed_texts_have_the_features_of_padded_ones(
+    family: str, pooling: str, frozen: int, tmp_path: Path
+) -> None:
+    save_tiny_encoder(tmp_path, family)
+    encoder = dataclasses.replace(load_encoder(str(tmp_path)), pooling=pooling)
+    model = EncoderFeatures(encoder, frozen_layers=frozen).eval()
+    texts = [*TEXTS, "", "pay " * 30, "card"]
+    inputs = run_frozen(model, tokenize(encoder.tokenizer, texts, 32))
+    drawn = np.random.default_rng(0).integers(len(texts), size=(3, 12))
+    wanted = features_of(model, inputs)
+    with torch.inference_mode():
+        for rows, batch in zip(drawn, inputs.batches(drawn), strict=True):
+            found = model.finish(model.from_states(*inputs.batch(batch)))
+            assert batch.grid[0] < 12  # several to a row
+            assert torch.allclose(found, wanted[torch.from_numpy(rows)], atol=1e-5)
 
 
 @pytest.mark.parametrize("frozen", [1, 3])
@@ -98,9 +119,9 @@ def test_kept_cache_is_found_again_and_beyond_memory_mapped(
     monkeypatch.setattr(EncoderFeatures, "lower", never)
     again = run_frozen(model, tokens, folder=tmp_path)
     rows = torch.arange(len(TEXTS))
-    wanted, mask = in_memory.batch(rows, int(tokens.lengths.max()))
+    wanted, mask = in_memory.padded(rows, int(tokens.lengths.max()))
     for inputs in (on_disk, first, again):
-        found, _ = inputs.batch(rows, int(tokens.lengths.max()))
+        found, _ = inputs.padded(rows, int(tokens.lengths.max()))
         assert torch.equal(
             found if mask is None else found[mask], wanted if mask is None else wanted[mask]
         )

@@ -104,7 +104,7 @@ def watch_batches(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
     def watched(*given: Any) -> Any:
         batches = real(*given)
-        seen.extend(rows for rows, _ in batches)
+        seen.extend(batches)
         return batches
 
     monkeypatch.setattr(laskm, "paired_batches", watched)

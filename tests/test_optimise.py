@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from newfound.backbone import Architecture, Backbone
+from newfound.batching import Batch
 from newfound.errors import InputError
 from newfound.optimise import HalfCopies, Optimiser
 
@@ -26,9 +27,9 @@ def test_steps_equal_plain_adamw() -> None:
         ],
         lr=0.1,
     )
-    rows = torch.arange(8)
+    batch = Batch.of(torch.arange(8))
     for _ in range(4):
-        optimiser.accumulate(lambda r, w: {"loss": ours(x[r]).square().mean()}, rows, 1)
+        optimiser.accumulate(lambda batch: {"loss": ours(x[batch.rows]).square().mean()}, batch)
         optimiser.step()
         plain.zero_grad()
         theirs(x).square().mean().backward()
@@ -40,14 +41,14 @@ def test_steps_equal_plain_adamw() -> None:
 def test_terms_accumulate_and_means_are_by_name() -> None:
     module, x = linear(), torch.randn(4, 3)
 
-    def term(rows: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
-        y = module(x[rows])
+    def term(batch: Batch) -> dict[str, torch.Tensor]:
+        y = module(x[batch.rows])
         return {"a": y.square().mean(), "b": 2 * y.abs().mean()}
 
     optimiser = Optimiser([module], 0.1)
-    rows = torch.arange(4)
-    optimiser.accumulate(term, rows, 1)
-    optimiser.accumulate(term, rows, 1)
+    batch = Batch.of(torch.arange(4))
+    optimiser.accumulate(term, batch)
+    optimiser.accumulate(term, batch)
     y = module(x)
     wanted = torch.autograd.grad(2 * (y.square().mean() + 2 * y.abs().mean()), module.weight)[0]
     assert torch.allclose(module.weight.grad, wanted, atol=1e-6)
@@ -72,8 +73,8 @@ def test_frozen_weights_are_left_alone() -> None:
     module.weight.requires_grad_(False)
     before = module.weight.clone()
     optimiser = Optimiser([module], 0.1)
-    rows = torch.arange(2)
-    optimiser.accumulate(lambda r, w: {"x": module(torch.ones(2, 3)).sum()}, rows, 1)
+    batch = Batch.of(torch.arange(2))
+    optimiser.accumulate(lambda batch: {"x": module(torch.ones(2, 3)).sum()}, batch)
     optimiser.step()
     assert torch.equal(module.weight, before)
 
@@ -81,8 +82,8 @@ def test_frozen_weights_are_left_alone() -> None:
 def test_divergence_is_said_in_one_sentence() -> None:
     module = linear()
     optimiser = Optimiser([module], 0.1)
-    rows = torch.arange(2)
-    optimiser.accumulate(lambda r, w: {"x": module(torch.ones(2, 3)).sum() * torch.nan}, rows, 1)
+    batch = Batch.of(torch.arange(2))
+    optimiser.accumulate(lambda batch: {"x": module(torch.ones(2, 3)).sum() * torch.nan}, batch)
     with pytest.raises(InputError, match="diverged"):
         optimiser.epoch_means()
 
@@ -135,7 +136,7 @@ def test_half_copies_follow_the_weights_and_clear_what_was_not_used() -> None:
 @pytest.mark.parametrize("torch_s_own", [False, True])
 def test_forgotten_weights_step_like_new_ones(torch_s_own: bool) -> None:
     torch.manual_seed(1)
-    ours, x, rows = linear(), torch.randn(8, 3), torch.arange(8)
+    ours, x, batch = linear(), torch.randn(8, 3), Batch.of(torch.arange(8))
     optimiser = Optimiser([ours], 0.1, weight_decay=0.2)
     if torch_s_own:  # what a GPU gets
         groups = [
@@ -143,29 +144,29 @@ def test_forgotten_weights_step_like_new_ones(torch_s_own: bool) -> None:
             {"params": [ours.bias], "weight_decay": 0.0},
         ]
         optimiser._adamw = torch.optim.AdamW(groups, lr=0.1, fused=True)
-    step_by_step(optimiser, ours, x, rows, 0)
+    step_by_step(optimiser, ours, x, batch, 0)
     optimiser.forget([ours.weight])  # before the first step there is nothing to forget
-    step_by_step(optimiser, ours, x, rows, 3)
+    step_by_step(optimiser, ours, x, batch, 3)
     memory = [list(optimiser._adamw.state[weight].values()) for weight in ours.parameters()]
     theirs = torch.nn.Linear(3, 2)
     theirs.load_state_dict(ours.state_dict())
     optimiser.forget([ours.weight])
     assert all((part == 0).all() for part in memory[0])  # the same tensors: a graph reads them
     assert all((part != 0).any() for part in memory[1])
-    step_by_step(optimiser, ours, x, rows, 1)
-    step_by_step(Optimiser([theirs], 0.1, weight_decay=0.2), theirs, x, rows, 1)
+    step_by_step(optimiser, ours, x, batch, 1)
+    step_by_step(Optimiser([theirs], 0.1, weight_decay=0.2), theirs, x, batch, 1)
     assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
     assert not torch.allclose(ours.bias, theirs.bias, atol=1e-3)  # it remembers three steps
 
 
 def step_by_step(
-    optimiser: Optimiser, module: torch.nn.Module, x: torch.Tensor, rows: torch.Tensor, steps: int
+    optimiser: Optimiser, module: torch.nn.Module, x: torch.Tensor, batch: Batch, steps: int
 ) -> None:
-    def term(rows: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
-        return {"loss": (module(x[rows]) - x[rows][:, :2].exp()).square().mean()}
+    def term(batch: Batch) -> dict[str, torch.Tensor]:
+        return {"loss": (module(x[batch.rows]) - x[batch.rows][:, :2].exp()).square().mean()}
 
     for _ in range(steps):
-        optimiser.accumulate(term, rows, 1)
+        optimiser.accumulate(term, batch)
         optimiser.step()
 
 
@@ -173,18 +174,18 @@ def step_by_step(
 def test_forgetting_reaches_a_recorded_step() -> None:
     modules = [torch.nn.Linear(3, 2).cuda() for _ in range(2)]
     modules[1].load_state_dict(modules[0].state_dict())
-    x, rows = torch.randn(8, 3).cuda(), torch.arange(8).cuda()
+    x, batch = torch.randn(8, 3).cuda(), Batch.of(torch.arange(8).cuda())
 
     def steps_of(module: torch.nn.Module, graphs: bool) -> None:
         optimiser = Optimiser([module], 0.1, graphs=graphs)
 
-        def term(rows: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
-            return {"loss": module(x[rows]).square().mean()}
+        def term(batch: Batch) -> dict[str, torch.Tensor]:
+            return {"loss": module(x[batch.rows]).square().mean()}
 
         for step in range(10):
             if step == 6:
                 optimiser.forget(module.parameters())
-            optimiser.accumulate(term, rows, 1)
+            optimiser.accumulate(term, batch)
             optimiser.step()
 
     steps_of(modules[0], True)

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
-from newfound.batching import Ragged
+from newfound.batching import Batch, Ragged
 from newfound.errors import InputError
 from newfound.files import write_atomically, write_json
 from newfound.optimise import Optimiser
@@ -254,8 +254,8 @@ def _train(
     seed: int,
     stages: Stages,
 ) -> list[dict[str, Any]]:
-    def reconstruction(rows: Tensor, width: int) -> dict[str, Tensor]:
-        given = bags.dense(rows)
+    def reconstruction(batch: Batch) -> dict[str, Tensor]:
+        given = bags.dense(batch.rows)
         return {"reconstruction": F.mse_loss(decoder(model.encoder(given)), given)}
 
     history: list[dict[str, Any]] = []
@@ -267,7 +267,7 @@ def _train(
             if waking and epoch % max(1, epochs // 10) == 0 and 2 * epoch <= epochs:
                 wake(model, bags)
             for rows in batches_of(len(bags), batch, bags.device, draw):
-                optimiser.accumulate(reconstruction, rows, 0)
+                optimiser.accumulate(reconstruction, Batch.of(rows))
                 optimiser.step()
             if (epoch + 1) % -(-epochs // LINES) == 0 or epoch + 1 == epochs:
                 loss = optimiser.epoch_means()["reconstruction"]

@@ -48,7 +48,7 @@ ACTIVATIONS = {
 
 # Up to this many tokens the plain products of attention are faster on a GPU, forward and backward,
 # than its fused kernels, which are made for long texts.
-SHORT = 64
+SHORT = 128
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dropout: float) -> Tensor:
@@ -118,18 +118,28 @@ class Backbone(nn.Module):
         )
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
 
-    def embed(self, ids: Tensor) -> Tensor:
-        """Embeddings of ids [batch, length]: [batch, length, width]."""
+    def embed(self, ids: Tensor, offsets: Tensor | None = None) -> Tensor:
+        """Embeddings of ids [batch, length]: [batch, length, width].
+
+        offsets [batch, length] say where in its text a token stands; None: where in the row.
+        """
         positions = self.positions.weight[: ids.shape[1]]
+        if offsets is not None:  # a product: its gradient is faster than that of a look-up
+            numbers = torch.arange(len(positions), device=ids.device)
+            positions = (offsets[:, :, None] == numbers).to(positions.dtype) @ positions
         return self.dropout(self.norm(self.words(ids) + positions))
 
     def attention_bias(self, mask: Tensor) -> Tensor:
-        """What attention adds to its scores: minus infinity on padding, MPNet's offsets."""
+        """What attention adds to its scores: minus infinity where none may look, MPNet's offsets.
+
+        mask [batch, length] says which tokens are real, or [batch, length, length] which see which.
+        """
         padding = mask.new_zeros(mask.shape, dtype=torch.float32).masked_fill(~mask, float("-inf"))
-        padding = padding[:, None, None, :]  # [batch, 1, 1, length]
+        # [batch, 1, 1 or length, length]
+        padding = padding[:, None, None, :] if mask.ndim == 2 else padding[:, None]
         if self.relative is None:
             return padding
-        buckets = _relative_buckets(mask.shape[1], self.shape.relative_buckets, mask.device)
+        buckets = _relative_buckets(mask.shape[-1], self.shape.relative_buckets, mask.device)
         return padding + self.relative(buckets).permute(2, 0, 1)  # [batch, heads, length, length]
 
     def run(self, hidden: Tensor, mask: Tensor, start: int, stop: int) -> Tensor:

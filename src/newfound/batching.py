@@ -1,4 +1,8 @@
-"""Tokenise once; batch by length, so that little of a batch is padding."""
+"""Tokenise once; lay texts out so that little of what a model computes is padding.
+
+To be encoded, texts are sorted by length and cut into batches. A batch to learn from is drawn at
+random, so its texts differ in length; they are packed into a grid, several to a row.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+NARROWEST = 48  # a row of fewer cells would hold too few texts to be filled well
+ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape is recorded once
+OUTSIDE = 2**40  # marks rows that a batch does not have
 
 
 @dataclass(frozen=True)
@@ -38,9 +46,76 @@ class Ragged:
         lengths = self._device_lengths()[rows]
         return self.values[index.clamp(max=len(self.values) - 1)], place < lengths[:, None]
 
+    def packed(self, batch: "Batch") -> tuple[Tensor, "Cells"]:
+        """The batch's texts in its grid: (values [rows, width, ...], what each cell holds).
+
+        No host synchronisation. Padding repeats some text's value.
+        """
+        device = batch.rows.device
+        rows, width = batch.grid
+        cells = torch.arange(rows * width, device=device)
+        order = batch.places.argsort()
+        # The text that begins last before a cell, and how far the cell is from its beginning
+        slot = order[torch.searchsorted(batch.places[order], cells, right=True) - 1]
+        offset = cells - batch.places[slot]
+        lengths = self._device_lengths()[batch.rows]
+        real = offset < lengths[slot]
+        index = (self.starts[batch.rows][slot] + offset).clamp(max=len(self.values) - 1)
+        return self.values[index].unflatten(0, batch.grid), Cells(
+            torch.where(real, slot, -1).view(batch.grid),
+            torch.where(real, offset, 0).view(batch.grid),
+            batch.places,
+            lengths,
+        )
+
     def _device_lengths(self) -> Tensor:
         # Derived, not stored: the difference of consecutive starts, the last from the total.
         return torch.diff(self.starts, append=self.starts.new_full((1,), len(self.values)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts that a model reads together, and where their tokens lie in a grid of cells."""
+
+    rows: Tensor  # [B] which texts
+    places: Tensor  # [B] the cell of each text's first token, counted row by row
+    grid: tuple[int, int]  # rows and width
+
+    @classmethod
+    def of(cls, rows: Tensor) -> "Batch":
+        """A batch of which no tokens are read."""
+        return cls(rows, rows.new_zeros(0), (0, 0))
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.rows.to(device), self.places.to(device), self.grid)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What must be equal for two batches to be computed in the same way."""
+        return (len(self.rows), *self.grid)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the cells of a batch's grid hold."""
+
+    slot: Tensor  # [rows, width] the text, as its place in the batch; -1 for padding
+    offset: Tensor  # [rows, width] which of the text's tokens
+    first: Tensor  # [B] the cell of each text's first token
+    lengths: Tensor  # [B] tokens of each text
+
+    def to(self, device: torch.device) -> "Cells":
+        parts = (self.slot, self.offset, self.first, self.lengths)
+        return Cells(*(part.to(device) for part in parts))
+
+    @property
+    def sees(self) -> Tensor:
+        """Which cells may look at which [rows, width, width]: those of the same text."""
+        return self.slot[:, :, None] == self.slot[:, None, :]
+
+    def within(self, start: int, stop: int) -> Tensor:
+        """The cells of the batch's texts from start to stop-1 [rows, width]."""
+        return (self.slot >= start) & (self.slot < stop)
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
@@ -64,94 +139,77 @@ def plan_batches(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
     return batches
 
 
-def bucket_widths(lengths: np.ndarray, buckets: int) -> np.ndarray:
-    """At most `buckets` widths that together waste the least padding.
+def shuffled_batches(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """One epoch over `rows` in random order [batches, size].
 
-    Few distinct widths mean few shapes, and each shape is captured as one CUDA graph. Exact by
-    dynamic programming over the distinct lengths, of which there are at most max_tokens.
+    The last batch is filled up from the first rows, so that shapes repeat.
     """
-    distinct, counts = np.unique(lengths, return_counts=True)
-    n = len(distinct)
-    if n <= buckets:
-        return distinct
-    below = np.concatenate([[0], np.cumsum(counts)])
-    cost = np.full((buckets + 1, n + 1), np.inf)
-    cost[0, 0] = 0
-    cut = np.zeros((buckets + 1, n + 1), dtype=np.int64)
-    for used in range(1, buckets + 1):
-        for end in range(1, n + 1):
-            # The last bucket holds lengths start..end-1, all padded to distinct[end-1].
-            total = cost[used - 1, :end] + (below[end] - below[:end]) * distinct[end - 1]
-            cut[used, end] = int(np.argmin(total))
-            cost[used, end] = total[cut[used, end]]
-    widths, end = [], n
-    for used in range(buckets, 0, -1):
-        widths.append(distinct[end - 1])
-        end = cut[used, end]
-        if end == 0:
-            break
-    return np.array(widths[::-1])
-
-
-def shuffled_batches(
-    lengths: np.ndarray,
-    batch_size: int,
-    rng: np.random.Generator,
-    widths: np.ndarray | None = None,
-    pool: int = 16,
-) -> list[tuple[np.ndarray, int]]:
-    """One epoch of (rows, width): random, yet each batch holds texts of similar length.
-
-    Rows are shuffled, sorted by length inside pools of `pool` batches, cut, and the batches
-    shuffled. Every batch has exactly batch_size rows (the last is filled up from the start), so
-    that shapes repeat. With `widths` given a batch is padded to the next of them.
-    """
-    order = rng.permutation(len(lengths))
-    missing = -len(order) % batch_size
-    order = np.concatenate([order, np.resize(order, missing)]) if missing else order
-    batches = []
-    for start in range(0, len(order), pool * batch_size):
-        part = order[start : start + pool * batch_size]
-        part = part[np.argsort(lengths[part], kind="stable")]
-        for rows in part.reshape(-1, batch_size):
-            longest = int(lengths[rows].max())
-            width = longest if widths is None else int(widths[np.searchsorted(widths, longest)])
-            batches.append((rows, width))
-    return [batches[i] for i in rng.permutation(len(batches))]
+    order = rng.permutation(rows)
+    return np.resize(order, (-(-len(order) // size), size))
 
 
 def paired_batches(
-    lengths: np.ndarray,
     rows: np.ndarray,
     size: int,
     labelled: np.ndarray,
     labelled_size: int,
     rng: np.random.Generator,
-    widths: np.ndarray | None = None,
-) -> list[tuple[np.ndarray, int]]:
-    """One epoch over `rows`, each batch followed by a batch of labelled rows.
+) -> np.ndarray:
+    """One epoch over `rows`, each batch followed by labelled rows [batches, size + labelled_size].
 
-    Both go through the model as one batch of size + labelled_size rows, so batches of similar width
-    are paired. The labelled rows come round as often as it takes.
+    Both go through the model together. The labelled rows come round as often as it takes.
     """
-    main = shuffled_batches(lengths[rows], size, rng, widths)
+    main = shuffled_batches(rows, size, rng)
     if not len(labelled):
-        return [(rows[chosen], width) for chosen, width in main]
-    extra: list[tuple[np.ndarray, int]] = []
+        return main
+    extra = shuffled_batches(labelled, labelled_size, rng)
     while len(extra) < len(main):
-        extra += shuffled_batches(lengths[labelled], labelled_size, rng, widths, pool=4)
-    main.sort(key=lambda batch: batch[1])
-    extra = sorted(extra[: len(main)], key=lambda batch: batch[1])
-    pairs = [
-        (np.concatenate([rows[a], labelled[b]]), max(a_width, b_width))
-        for (a, a_width), (b, b_width) in zip(main, extra, strict=True)
-    ]
-    return [pairs[i] for i in rng.permutation(len(pairs))]
+        extra = np.concatenate([extra, shuffled_batches(labelled, labelled_size, rng)])
+    return np.concatenate([main, extra[: len(main)]], axis=1)
 
 
-def to_device(
-    batches: list[tuple[np.ndarray, int]], device: torch.device
-) -> list[tuple[Tensor, int]]:
-    """Move an epoch's row numbers to the device in one copy."""
-    table = torch.from_numpy(np.stack([rows for rows, _ in batches])).to(device)
-    return [(table[i], width) for i, (_, width) in enumerate(batches)]
+def to_device(batches: np.ndarray, lengths: np.ndarray | None, device: torch.device) -> list[Batch]:
+    """The batches of an epoch [batches, B], moved to the device in one copy.
+
+    lengths [N] are the tokens of each text; None if no tokens are read.
+    """
+    rows = torch.from_numpy(batches).to(device)
+    if lengths is None:
+        return [Batch.of(part) for part in rows]
+    places, grids = pack(lengths[batches], rounding=ROUNDING[device.type])
+    cells = torch.from_numpy(places).to(device)
+    return [Batch(*part) for part in zip(rows, cells, grids, strict=True)]
+
+
+def pack(lengths: np.ndarray, *, rounding: int = 1) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Lay the texts of batches out in grids: (first cells [batches, B], (rows, width) of each).
+
+    lengths [batches, B]. A row holds whole texts. A text goes, longest first, to the row that is
+    emptiest; a batch whose texts do not fit gets more rows. The width is rounded up to a multiple
+    of 16, the rows to one of `rounding`: few different shapes, at little cost.
+    """
+    batches, size = lengths.shape
+    width = np.maximum(-(-lengths.max(1) // 16) * 16, NARROWEST)
+    rows = _rounded(-(-lengths.sum(1) // width), rounding)
+    order = np.argsort(-lengths, axis=1, kind="stable")
+    places = np.empty_like(order)
+    waiting = np.arange(batches)
+    while len(waiting):
+        wide, most, every = width[waiting], rows[waiting], np.arange(len(waiting))
+        filled = np.zeros((len(waiting), most.max()), np.int64)
+        filled[np.arange(most.max()) >= most[:, None]] = OUTSIDE
+        found = np.empty((len(waiting), size), np.int64)
+        for turn in range(size):  # one text of every batch at a time
+            chosen = order[waiting, turn]
+            row = filled.argmin(1)
+            found[every, chosen] = row * wide + filled[every, row]
+            filled[every, row] += lengths[waiting, chosen]
+        fits = np.where(filled < OUTSIDE, filled, 0).max(1) <= wide
+        places[waiting[fits]] = found[fits]
+        waiting = waiting[~fits]
+        rows[waiting] = _rounded(rows[waiting] + 1, rounding)
+    return places, list(zip(rows.tolist(), width.tolist(), strict=True))
+
+
+def _rounded(numbers: np.ndarray, multiple: int) -> np.ndarray:
+    return -(-numbers // multiple) * multiple

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from newfound.backbone import Architecture, Backbone
-from newfound.batching import Ragged, plan_batches, tokenize
+from newfound.batching import Cells, Ragged, plan_batches, tokenize
 from newfound.encoder import Encoder, read_tokenizer
 from newfound.files import write_atomically, write_json, write_text
 from newfound.stages import Advance
@@ -134,7 +134,10 @@ class EncoderFeatures(nn.Module):
 
     # --- the way of a batch: ids -> lower -> (cache) -> pooled -> features ---------------------
 
-    def lower(self, ids: Tensor, mask: Tensor) -> Tensor:
+    # `where` says what a batch's places hold: the mask of real tokens [B, L] of texts in rows, or
+    # the cells of texts that are packed into a grid.
+
+    def lower(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
         """What the frozen part makes of a batch, in half precision; ids if nothing is frozen.
 
         Hidden states [B, L, width], or pooled vectors [B, width] when all layers are frozen.
@@ -142,25 +145,28 @@ class EncoderFeatures(nn.Module):
         if self.frozen_layers < 0:
             return ids
         with torch.no_grad():
-            hidden = self.backbone.embed(ids)
-            hidden = self.backbone.run(hidden, mask, 0, self.frozen_layers)
+            hidden = self._embed(ids, where)
+            hidden = self.backbone.run(hidden, _visible(where), 0, self.frozen_layers)
             if self.frozen_layers == self.backbone.shape.layers:
-                hidden = pool(hidden, mask, self.encoder.pooling)
+                hidden = pool(hidden, where, self.encoder.pooling)
             return hidden.half()
 
-    def upper(self, states: Tensor, mask: Tensor) -> Tensor:
+    def upper(self, states: Tensor, where: Tensor | Cells) -> Tensor:
         """Hidden states of the last layer [B, L, width] from what `lower` gave."""
         if self.frozen_layers < 0:
-            hidden, start = self.backbone.embed(states), 0
+            hidden, start = self._embed(states, where), 0
         else:
             hidden, start = states.to(self.backbone.words.weight.dtype), self.frozen_layers
-        return self.backbone.run(hidden, mask, start, self.backbone.shape.layers)
+        return self.backbone.run(hidden, _visible(where), start, self.backbone.shape.layers)
 
-    def from_states(self, states: Tensor, mask: Tensor | None) -> Tensor:
+    def from_states(self, states: Tensor, where: Tensor | Cells | None) -> Tensor:
         """Features before the last step [B, width] from what `lower` gave."""
-        if mask is None:  # pooled already
+        if where is None:  # pooled already
             return self.head(states.float())
-        return self.head(pool(self.upper(states, mask), mask, self.encoder.pooling).float())
+        return self.head(pool(self.upper(states, where), where, self.encoder.pooling).float())
+
+    def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
+        return self.backbone.embed(ids, where.offset if isinstance(where, Cells) else None)
 
     def finish(self, raw: Tensor) -> Tensor:
         """The last step to a feature F(x): logits and unit length, each if so configured."""
@@ -241,11 +247,23 @@ class EncoderFeatures(nn.Module):
         return features.eval()
 
 
-def pool(hidden: Tensor, mask: Tensor, pooling: str) -> Tensor:
+def _visible(where: Tensor | Cells) -> Tensor:
+    """The mask that attention goes by."""
+    return where.sees if isinstance(where, Cells) else where
+
+
+def pool(hidden: Tensor, where: Tensor | Cells, pooling: str) -> Tensor:
     """One vector a text: the first token's ([CLS]) or the mean over real tokens."""
+    if isinstance(where, Cells):
+        cells = hidden.flatten(0, 1)
+        if pooling == "cls":
+            return cells.index_select(0, where.first)
+        texts = torch.arange(len(where.first), device=hidden.device)
+        belongs = (where.slot.flatten() == texts[:, None]).to(hidden.dtype)  # [B, cells]
+        return (belongs @ cells).float() / where.lengths[:, None]
     if pooling == "cls":
         return hidden[:, 0]
-    weights = mask.to(hidden.dtype)[:, :, None]
+    weights = where.to(hidden.dtype)[:, :, None]
     # where, not multiply: a padded place may hold anything
-    total = torch.where(mask[:, :, None], hidden, 0).sum(1)
+    total = torch.where(where[:, :, None], hidden, 0).sum(1)
     return total / weights.sum(1)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.batching import Ragged, plan_batches
+from newfound.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.features import TOKEN_BUDGET, EncoderFeatures
 from newfound.files import write_atomically
 from newfound.stages import Advance
@@ -28,12 +28,24 @@ class Inputs:
     lengths: np.ndarray  # tokens of each text; batches are planned by it
     device: torch.device  # where batches are wanted
 
-    def batch(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
+    def batch(self, batch: Batch) -> tuple[Tensor, Cells | None]:
+        """The states of a batch to learn from and what its cells hold (None for pooled vectors)."""
+        if isinstance(self.states, Tensor):
+            return self.states[batch.rows.to(self.states.device)].to(self.device), None
+        place = self.states.values.device
+        states, cells = self.states.packed(batch.to(place))
+        return states.to(self.device), cells.to(self.device)
+
+    def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
         """The states of the named rows and their mask (None for pooled vectors)."""
         if isinstance(self.states, Tensor):
             return self.states[rows.to(self.states.device)].to(self.device), None
         states, mask = self.states.padded(rows.to(self.states.values.device), width)
         return states.to(self.device), mask.to(self.device)
+
+    def batches(self, rows: np.ndarray) -> list[Batch]:
+        """An epoch's batches [batches, B], laid out where they are wanted."""
+        return to_device(rows, None if self.pooled else self.lengths, self.device)
 
     @property
     def pooled(self) -> bool:
@@ -165,7 +177,7 @@ def features_of(
     lengths = np.ones_like(rows) if inputs.pooled else inputs.lengths[rows]
     for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
         index = torch.from_numpy(rows[part]).to(model.device)
-        states = inputs.batch(index, int(lengths[part].max()))
+        states = inputs.padded(index, int(lengths[part].max()))
         with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda):
             found = model.from_states(*states)
         raw[torch.from_numpy(part).to(model.device)] = found.float()

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from newfound.backbone import Backbone
+from newfound.batching import Batch
 from newfound.errors import InputError
 
-Term = Callable[[Tensor, int], dict[str, Tensor]]  # (rows [B], width) -> losses by name
-Shape = tuple[tuple[Term, int, int], ...]  # of a step: its terms, each with rows and width
+Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
+Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms, each with its batch's
 
 
 class HostAdamW:
@@ -157,26 +158,26 @@ class Optimiser:
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)
         self._half = HalfCopies(modules) if on_gpu else None
-        self._waiting: list[tuple[Term, Tensor, int]] = []  # what the next step is made of
-        self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, list[Tensor]]] = {}
+        self._waiting: list[tuple[Term, Batch]] = []  # what the next step is made of
+        self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, list[Batch]]] = {}
         self._seen: set[Shape] = set()
         self._pool = torch.cuda.graph_pool_handle() if self.graphs else None
         self._sums: dict[str, Tensor] = {}
         self._count = 0
 
-    def accumulate(self, term: Term, rows: Tensor, width: int) -> None:
+    def accumulate(self, term: Term, batch: Batch) -> None:
         """Add the gradient of a term's losses over a batch; their values go into epoch_means.
 
         On a GPU the term waits for `step`, which runs all that wait as one recorded piece.
         """
         self._count += 1
         if self.device.type == "cuda":
-            self._waiting.append((term, rows, width))
+            self._waiting.append((term, batch))
         else:
-            self._run(term, rows, width)
+            self._run(term, batch)
 
-    def _run(self, term: Term, rows: Tensor, width: int) -> None:
-        losses = term(rows, width)
+    def _run(self, term: Term, batch: Batch) -> None:
+        losses = term(batch)
         torch.stack([loss.float() for loss in losses.values()]).sum().backward()
         for name, loss in losses.items():
             if name not in self._sums:
@@ -192,20 +193,23 @@ class Optimiser:
             self._move()
             return
         terms, self._waiting = self._waiting, []
-        shape = tuple((term, len(rows), width) for term, rows, width in terms)
+        shape = tuple((term, batch.shape) for term, batch in terms)
         if not self.graphs:
             self._whole_step(terms)
         elif shape in self._recorded:
             graph, static = self._recorded[shape]
-            for mine, (_, rows, _) in zip(static, terms, strict=True):
-                mine.copy_(rows)
+            for mine, (_, batch) in zip(static, terms, strict=True):
+                mine.rows.copy_(batch.rows)
+                mine.places.copy_(batch.places)
             graph.replay()
         elif shape in self._seen:
-            static = [rows.clone() for _, rows, _ in terms]
+            static = [
+                Batch(batch.rows.clone(), batch.places.clone(), batch.grid) for _, batch in terms
+            ]
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool):
                 self._whole_step(
-                    [(t, mine, w) for (t, _, w), mine in zip(terms, static, strict=True)]
+                    [(term, mine) for (term, _), mine in zip(terms, static, strict=True)]
                 )
             self._recorded[shape] = (graph, static)
             graph.replay()
@@ -217,12 +221,12 @@ class Optimiser:
             torch.cuda.current_stream().wait_stream(stream)
             self._seen.add(shape)
 
-    def _whole_step(self, terms: list[tuple[Term, Tensor, int]]) -> None:
+    def _whole_step(self, terms: list[tuple[Term, Batch]]) -> None:
         """The work of a step on a GPU, from batches to moved weights."""
         assert self._half is not None
         with self._half.standing_in():
-            for term, rows, width in terms:
-                self._run(term, rows, width)
+            for term, batch in terms:
+                self._run(term, batch)
         self._half.hand_over([w.grad for w in self._half.masters if w.grad is not None])
         self._move()
         self._half.refresh()

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from newfound.assign import fit_temperature
-from newfound.batching import Ragged, bucket_widths, paired_batches, to_device, tokenize
+from newfound.batching import Batch, Ragged, paired_batches, tokenize
 from newfound.config import Layers, setting
 from newfound.features import EncoderFeatures, pool
 from newfound.files import write_atomically, write_json
@@ -27,7 +27,6 @@ from newfound.task import Task
 
 REPLACED = 0.25  # share of words that a view replaces
 CONTRAST_TEMPERATURE = 0.07
-BUCKETS = 8  # distinct batch widths on a GPU; each is one recorded graph
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,6 @@ class Pretrained:
 def frozen_count(layers: Layers, depth: int) -> int:
     """How many layers stay frozen when the last `layers` learn; -1 if even the embeddings learn."""
     return -1 if layers == "all" else max(0, depth - int(layers))
-
-
-def widths_for(lengths: np.ndarray, device: torch.device) -> np.ndarray | None:
-    """Batch widths: few on a GPU (graphs are recorded by shape), exact on a CPU."""
-    return bucket_widths(lengths, BUCKETS) if device.type == "cuda" else None
 
 
 def pretrain(
@@ -147,26 +141,25 @@ def _train(
     labelled = learnable if words else learnable[:0]
     labelled_size = min(config.labelled_batch, len(learnable))
 
-    def labels_only(rows: Tensor, width: int) -> dict[str, Tensor]:
-        raw = model.from_states(*inputs.batch(rows, width))
-        return {"cross_entropy": F.cross_entropy(classifier(raw).float(), targets[rows])}
+    def labels_only(batch: Batch) -> dict[str, Tensor]:
+        scores = classifier(model.from_states(*inputs.batch(batch))).float()
+        return {"cross_entropy": F.cross_entropy(scores, targets[batch.rows])}
 
-    def words_and_labels(rows: Tensor, width: int) -> dict[str, Tensor]:
+    def words_and_labels(batch: Batch) -> dict[str, Tensor]:
         assert words is not None
-        ids, mask = tokens.padded(rows, width)
-        masked, places, wanted = words.mask(ids[:size], mask[:size])
-        parts = [masked, ids[size:]]
+        ids, cells = tokens.packed(batch)
+        end = size + labelled_size
+        ids, places, wanted = words.mask(ids, cells.within(0, size))
         if config.contrast:  # the masked texts are one view of themselves, this is another
-            parts.append(replace_words(ids[:size], mask[:size], model, REPLACED))
-            mask = torch.cat([mask, mask[:size]])
-        hidden = model.upper(model.lower(torch.cat(parts), mask), mask)
-        losses = {"masked_words": words.loss(hidden[:size], places, wanted)}
-        raw = model.head(pool(hidden, mask, model.encoder.pooling).float())
-        if len(rows) > size:
-            scores = classifier(raw[size : len(rows)]).float()
-            losses["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]])
+            ids = replace_words(ids, cells.within(end, end + size), model, REPLACED)
+        hidden = model.upper(model.lower(ids, cells), cells)
+        losses = {"masked_words": words.loss(hidden, places, wanted)}
+        raw = model.head(pool(hidden, cells, model.encoder.pooling).float())
+        if labelled_size:
+            scores = classifier(raw[size:end]).float()
+            losses["cross_entropy"] = F.cross_entropy(scores, targets[batch.rows[size:end]])
         if config.contrast:
-            one, other = F.normalize(raw[:size], dim=1), F.normalize(raw[len(rows) :], dim=1)
+            one, other = F.normalize(raw[:size], dim=1), F.normalize(raw[end:], dim=1)
             itself = torch.eye(size, dtype=torch.bool, device=device)
             losses["contrast"] = contrastive_loss(one, other, itself, CONTRAST_TEMPERATURE)
         return losses
@@ -179,18 +172,17 @@ def _train(
         schedule_steps=-(-len(rows) // size) * config.epochs,
         graphs=inputs.resident,
     )
-    widths = widths_for(tokens.lengths, device)
     validation = validation_inputs(model, task)
     best = Best(modules, config.patience)
     history: list[dict[str, Any]] = []
     with stages.stage("pretraining", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
-            batches = paired_batches(
-                tokens.lengths, rows, size, labelled, labelled_size, rng, widths
-            )
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(term, chosen, width)
+            drawn = paired_batches(rows, size, labelled, labelled_size, rng)
+            if words and config.contrast:
+                drawn = np.concatenate([drawn, drawn[:, :size]], axis=1)
+            for batch in inputs.batches(drawn):
+                optimiser.accumulate(term, batch)
                 optimiser.step()
             losses = optimiser.epoch_means()
             total = sum(losses.values())

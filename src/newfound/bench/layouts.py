@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, tokenize
+from newfound.batching import Batch, shuffled_batches, to_device, tokenize
 from newfound.encoder import Encoder
 from newfound.features import EncoderFeatures
 from newfound.frozen import run_frozen
@@ -146,18 +146,18 @@ def _epoch(
     def labels(raw: Tensor, rows: Tensor) -> dict[str, Tensor]:
         return {"cross_entropy": F.cross_entropy(classifier(raw), targets[rows])}
 
-    def cached(rows: Tensor, width: int) -> dict[str, Tensor]:
-        return labels(model.from_states(*inputs.batch(rows, width)), rows)
+    def cached(batch: Batch) -> dict[str, Tensor]:
+        return labels(model.from_states(*inputs.batch(batch)), batch.rows)
 
-    def plain(rows: Tensor, width: int) -> dict[str, Tensor]:
-        ids, mask = tokens.padded(rows, width)
-        return labels(model.from_states(model.lower(ids, mask), mask), rows)
+    def plain(batch: Batch) -> dict[str, Tensor]:
+        ids, cells = tokens.packed(batch)
+        return labels(model.from_states(model.lower(ids, cells), cells), batch.rows)
 
-    def masked(rows: Tensor, width: int) -> dict[str, Tensor]:
+    def masked(batch: Batch) -> dict[str, Tensor]:
         assert words is not None
-        ids, mask = tokens.padded(rows, width)
-        changed, places, wanted = words.mask(ids, mask)
-        hidden = model.upper(model.lower(changed, mask), mask)
+        ids, cells = tokens.packed(batch)
+        changed, places, wanted = words.mask(ids, cells.slot >= 0)
+        hidden = model.upper(model.lower(changed, cells), cells)
         if kind == "masked":
             return {"masked_words": words.loss(hidden, places, wanted)}
         everywhere = torch.full((ids.numel(),), -100).scatter(0, places, wanted)
@@ -170,8 +170,9 @@ def _epoch(
 
     def epoch() -> None:
         model.train()
-        for rows, width in shuffled_batches(tokens.lengths, min(BATCH, len(texts)), rng):
-            optimiser.accumulate(term, torch.from_numpy(rows), width)
+        drawn = shuffled_batches(np.arange(len(texts)), min(BATCH, len(texts)), rng)
+        for batch in to_device(drawn, tokens.lengths, model.device):
+            optimiser.accumulate(term, batch)
             optimiser.step()
 
     return epoch

@@ -31,6 +31,7 @@ from newfound.autoencoder import (
     tensor_cores,
     train_autoencoder,
 )
+from newfound.batching import Batch
 from newfound.config import setting
 from newfound.encoder import Encoder
 from newfound.errors import InputError
@@ -286,8 +287,8 @@ def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) 
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     counts = centres.new_full((len(centres),), WEIGHT)
 
-    def joint(rows: Tensor, width: int) -> dict[str, Tensor]:
-        given = bags.dense(rows)
+    def joint(batch: Batch) -> dict[str, Tensor]:
+        given = bags.dense(batch.rows)
         codes = model.encoder(given)
         clusters = nearest(codes.detach(), centres)[0]
         follow(centres, counts, codes.detach(), clusters)
@@ -302,7 +303,7 @@ def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) 
     with stages.stage("refining", config.published_epochs) as advance, tensor_cores():
         for epoch in range(1, config.published_epochs + 1):
             for rows in batches_of(len(bags), config.published_batch, bags.device, draw):
-                optimiser.accumulate(joint, rows, 0)
+                optimiser.accumulate(joint, Batch.of(rows))
                 optimiser.step()
             means = optimiser.epoch_means()
             coded.history.append(

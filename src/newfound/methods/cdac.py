@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.batching import shuffled_batches, to_device
+from newfound.batching import Batch, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
@@ -36,7 +36,6 @@ from newfound.methods.settling import settle_on
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
 from newfound.pairs import choose_pairs, pair_loss, same_label, similarities, threshold_schedule
-from newfound.pretraining import widths_for
 from newfound.stages import Stages
 from newfound.student import target_distribution
 from newfound.task import Fitted, Task
@@ -149,20 +148,20 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
     schedule = threshold_schedule(config.tightening)
     bounds = torch.zeros(2, device=device)  # upper and lower, changed in place
 
-    def on_labels(rows: Tensor, width: int) -> dict[str, Tensor]:
-        similar = similarities(model.finish(model.from_states(*inputs.batch(rows, width))))
-        _, same = same_label(targets[rows])
+    def on_labels(batch: Batch) -> dict[str, Tensor]:
+        similar = similarities(model.finish(model.from_states(*inputs.batch(batch))))
+        _, same = same_label(targets[batch.rows])
         return {"labelled_pairs": config.labelled_weight * pair_loss(similar, same, ~same)}
 
-    def on_all(rows: Tensor, width: int) -> dict[str, Tensor]:
-        similar = similarities(model.finish(model.from_states(*inputs.batch(rows, width))))
+    def on_all(batch: Batch) -> dict[str, Tensor]:
+        similar = similarities(model.finish(model.from_states(*inputs.batch(batch))))
         upper, lower = (bounds[0], bounds[1]) if config.thresholds else (2.0, -1.0)
-        return {"pairs": pair_loss(similar, *choose_pairs(similar, targets[rows], upper, lower))}
+        chosen = choose_pairs(similar, targets[batch.rows], upper, lower)
+        return {"pairs": pair_loss(similar, *chosen)}
 
     parts = [("labelled_pairs", on_labels, labelled, labelled_size)] if labelled_size else []
     parts += [("pairs", on_all, everything, size)]
     steps = sum(-(-len(rows) // count) for _, _, rows, count in parts)  # an epoch
-    widths = widths_for(inputs.lengths, device)
     optimiser = Optimiser(
         [model],
         config.learning_rate,
@@ -175,10 +174,8 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
             model.train()
             means = {}
             for name, term, rows, count in parts:
-                drawn = shuffled_batches(inputs.lengths[rows], count, rng, widths)
-                batches = [(rows[chosen], width) for chosen, width in drawn]
-                for chosen, width in to_device(batches, device):
-                    optimiser.accumulate(term, chosen, width)
+                for batch in inputs.batches(shuffled_batches(rows, count, rng)):
+                    optimiser.accumulate(term, batch)
                     optimiser.step()
                 means[name] = optimiser.epoch_means()[name]
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values()), **means}

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.batching import paired_batches, to_device
+from newfound.batching import Batch, paired_batches
 from newfound.config import setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
@@ -32,7 +32,6 @@ from newfound.losses import (
 from newfound.methods.settling import settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
-from newfound.pretraining import widths_for
 from newfound.prototypes import class_means, match_prototypes, moving_average
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -171,8 +170,8 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
     learnable = np.flatnonzero(task.learnable) if config.cross_entropy else rows[:0]
     size, labelled_size = min(config.batch, len(rows)), min(config.labelled_batch, len(learnable))
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        raw = model.from_states(*inputs.batch(rows, width))
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        rows, raw = batch.rows, model.from_states(*inputs.batch(batch))
         apart = separation_loss(
             model.finish(raw[:size]), cluster_of[rows[:size]], unlabelled, labelled, config
         )
@@ -184,7 +183,7 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
             "cross_entropy": F.cross_entropy(scores, targets[rows[size:]]),
         }
 
-    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    rng = np.random.default_rng(seed)
     optimiser = Optimiser(
         [model, classifier] if len(learnable) else [model],
         config.learning_rate,
@@ -194,11 +193,8 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
-            batches = paired_batches(
-                inputs.lengths, rows, size, learnable, labelled_size, rng, widths
-            )
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            for batch in inputs.batches(paired_batches(rows, size, learnable, labelled_size, rng)):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             if config.moving_average and known:
                 now = features_of(model, inputs, task.labelled, half=True)

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import paired_batches, to_device
+from newfound.batching import Batch, paired_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.features import EncoderFeatures
@@ -31,7 +31,7 @@ from newfound.losses import contrastive_loss
 from newfound.methods.settling import settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best, validation_inputs, widths_for
+from newfound.pretraining import Best, validation_inputs
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
@@ -94,7 +94,7 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
     if config.epochs == 0 or n < 2 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)
-    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    rng = np.random.default_rng(seed)
     projection = nn.Sequential(
         nn.Linear(model.width, model.width), nn.ReLU(), nn.Linear(model.width, config.projection)
     ).to(device)
@@ -108,11 +108,9 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
     size = min(config.batch - labelled_size, len(free))
     steps = -(-n // (size + labelled_size))
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        states, mask = inputs.batch(rows, width)
-        states = torch.cat([states, states])
-        mask = None if mask is None else torch.cat([mask, mask])
-        raw = model.from_states(states, mask)
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        raw = model.from_states(*inputs.batch(batch))
+        rows = batch.rows.chunk(2)[0]  # every text is there twice
         first, second = F.normalize(projection(raw).float(), dim=1).chunk(2)  # [B, projection]
         return contrast(first, second, rows, targets[rows], size, config)
 
@@ -128,12 +126,10 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
         for epoch in range(1, config.epochs + 1):
             model.train()
             # As many steps as a pass over all texts takes, though half of each batch is labelled.
-            drawn = rng.permutation(free)[: steps * size]
-            batches = paired_batches(
-                inputs.lengths, drawn, size, learnable, labelled_size, rng, widths
-            )
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            some = rng.permutation(free)[: steps * size]
+            drawn = paired_batches(some, size, learnable, labelled_size, rng)
+            for batch in inputs.batches(np.concatenate([drawn, drawn], axis=1)):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
             total = sum(means.values())

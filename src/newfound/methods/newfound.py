@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, to_device
+from newfound.batching import Batch, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
@@ -30,7 +30,6 @@ from newfound.methods.settling import settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import nearest_neighbours
 from newfound.optimise import Optimiser
-from newfound.pretraining import widths_for
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
@@ -110,7 +109,7 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
-    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    rng = np.random.default_rng(seed)
     projection: nn.Module = nn.Identity()
     if config.projection:
         inner = nn.Linear(model.width, model.width)
@@ -124,14 +123,12 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     count = neighbour_count(n, start.k, config.neighbour_share)
     neighbours = nearest_neighbours(features_of(model, inputs), count)
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        states, mask = inputs.batch(rows, width)
-        if model.frozen_layers < 0 and mask is not None and config.replaced_words > 0:
-            views = replace_words(
-                states[: 2 * size], mask[: 2 * size], model, config.replaced_words
-            )
-            states = torch.cat([views, states[2 * size :]])
-        raw = model.from_states(states, mask)
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        rows, (states, cells) = batch.rows, inputs.batch(batch)
+        if model.frozen_layers < 0 and cells is not None and config.replaced_words > 0:
+            views = cells.within(0, 2 * size)
+            states = replace_words(states, views, model, config.replaced_words)
+        raw = model.from_states(states, cells)
         unit = F.normalize(projection(raw[: 2 * size]).float(), dim=1)
         anchors = rows[:size]
         positive = positives(anchors, neighbours[anchors], targets[anchors])
@@ -159,18 +156,10 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
                 else:
                     neighbours.copy_(nearest_neighbours(features, count))
             model.train()
-            batches = contrast_batches(
-                inputs.lengths,
-                size,
-                neighbours.cpu().numpy(),
-                labels,
-                learnable,
-                labelled_size,
-                rng,
-                widths,
-            )
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            near = neighbours.cpu().numpy()
+            drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)
+            for batch in inputs.batches(drawn):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
@@ -194,33 +183,24 @@ def cluster_mates(features: Tensor, task: Task, k: int, count: int, seed: int) -
 
 
 def contrast_batches(
-    lengths: np.ndarray,
     size: int,
     neighbours: np.ndarray,
     labels: np.ndarray,
     labelled: np.ndarray,
     labelled_size: int,
     rng: np.random.Generator,
-    widths: np.ndarray | None,
-) -> list[tuple[np.ndarray, int]]:
-    """One epoch of rows: `size` anchors, a neighbour of each, then labelled texts.
+) -> np.ndarray:
+    """One epoch of rows [batches, B]: `size` anchors, a neighbour of each, then labelled texts.
 
     An anchor whose drawn neighbour carries another label is its own partner instead.
     """
-    batches = []
-    for anchors, _ in shuffled_batches(lengths, size, rng):
-        drawn = rng.integers(neighbours.shape[1], size=len(anchors))
-        partners = neighbours[anchors, drawn]
-        both = (labels[anchors] >= 0) & (labels[partners] >= 0)
-        partners = np.where(both & (labels[anchors] != labels[partners]), anchors, partners)
-        extra = (
-            rng.choice(labelled, labelled_size, replace=False) if labelled_size else labelled[:0]
-        )
-        rows = np.concatenate([anchors, partners, extra])
-        longest = int(lengths[rows].max())
-        width = longest if widths is None else int(widths[np.searchsorted(widths, longest)])
-        batches.append((rows, width))
-    return batches
+    anchors = shuffled_batches(np.arange(len(labels)), size, rng)
+    drawn = rng.integers(neighbours.shape[1], size=anchors.shape)
+    partners = neighbours[anchors, drawn]
+    both = (labels[anchors] >= 0) & (labels[partners] >= 0)
+    partners = np.where(both & (labels[anchors] != labels[partners]), anchors, partners)
+    extra = [rng.choice(labelled, labelled_size, replace=False) for _ in anchors]
+    return np.concatenate([anchors, partners, np.stack(extra).astype(np.int64)], axis=1)
 
 
 def positives(rows: Tensor, neighbours: Tensor, targets: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, to_device
+from newfound.batching import Batch, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
@@ -45,7 +45,7 @@ from newfound.methods.settling import settle, settle_on
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.nearest import full_precision
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best, widths_for
+from newfound.pretraining import Best
 from newfound.prototypes import align_centroids, class_means
 from newfound.silhouette import silhouette_score
 from newfound.stages import Stages
@@ -181,15 +181,15 @@ def train(start: Start, config: DACConfig, seed: int, stages: Stages) -> None:
     if config.epochs == 0 or k < 2 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
-    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    rng = np.random.default_rng(seed)
     judged = torch.from_numpy(np.sort(rng.permutation(n)[: config.silhouette_texts])).to(device)
     size = min(config.batch, n)
     classifier = nn.Linear(model.width, k).to(device)
     pseudo_labels = torch.zeros(n, dtype=torch.int64, device=device)
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        raw = model.from_states(*inputs.batch(rows, width))
-        return {"cross_entropy": F.cross_entropy(classifier(raw).float(), pseudo_labels[rows])}
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        scores = classifier(model.from_states(*inputs.batch(batch))).float()
+        return {"cross_entropy": F.cross_entropy(scores, pseudo_labels[batch.rows])}
 
     def cluster() -> tuple[Clustering, float]:
         features = features_of(model, inputs)
@@ -224,10 +224,8 @@ def train(start: Start, config: DACConfig, seed: int, stages: Stages) -> None:
                     start_at_centroids(classifier, raw, pseudo_labels)
             rows = even_rows(labels.cpu().numpy(), rng) if config.even_sampling else np.arange(n)
             model.train()
-            batches = shuffled_batches(inputs.lengths[rows], size, rng, widths)
-            batches = [(rows[chosen], width) for chosen, width in batches]
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            for batch in inputs.batches(shuffled_batches(rows, size, rng)):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
             # The score belongs to the weights that gave the features, so it comes after the steps.

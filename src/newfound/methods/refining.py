@@ -14,12 +14,12 @@ import torch
 from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor, nn
 
-from newfound.batching import shuffled_batches, to_device
+from newfound.batching import Batch, shuffled_batches
 from newfound.features import EncoderFeatures
 from newfound.frozen import Inputs, features_of
 from newfound.methods.starting import Start
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best, validation_inputs, widths_for
+from newfound.pretraining import Best, validation_inputs
 from newfound.stages import Stages
 from newfound.student import self_training_loss, soft_assignment, target_distribution
 from newfound.task import Task
@@ -96,13 +96,12 @@ def refine(
     target[places] = target_distribution(q)
     labels = q.argmax(1)
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        logits = model.finish(model.from_states(*inputs.batch(rows, width)))
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        logits = model.finish(model.from_states(*inputs.batch(batch)))
         q = soft_assignment(logits, learnt[0])
-        return {"self_training": self_training_loss(q, target[rows])}
+        return {"self_training": self_training_loss(q, target[batch.rows])}
 
     optimiser = Optimiser([model, learnt], config.learning_rate, graphs=inputs.resident)
-    widths = widths_for(inputs.lengths, device)
     size = min(config.batch, len(rows))
     validation = validation_inputs(model, task)
     best = Best([model, learnt], config.patience)
@@ -110,12 +109,8 @@ def refine(
     with stages.stage("refining", config.warm_up + config.epochs) as advance:
         for epoch in range(1 - config.warm_up, config.epochs + 1):
             model.train()
-            batches = [
-                (rows[chosen], width)
-                for chosen, width in shuffled_batches(inputs.lengths[rows], size, rng, widths)
-            ]
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            for batch in inputs.batches(shuffled_batches(rows, size, rng)):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
             line: dict[str, Any] = {"stage": "refining", "epoch": epoch + config.warm_up}

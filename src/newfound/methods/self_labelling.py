@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import paired_batches, to_device
+from newfound.batching import Batch, paired_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
@@ -42,7 +42,6 @@ from newfound.masking import replace_words
 from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
-from newfound.pretraining import widths_for
 from newfound.sinkhorn import sinkhorn
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -165,7 +164,7 @@ def train(
     if config.epochs == 0 or not len(free) or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
-    rng, widths = np.random.default_rng(seed), widths_for(inputs.lengths, device)
+    rng = np.random.default_rng(seed)
     targets = torch.from_numpy(task.targets).to(device)
     size, labelled_size = min(config.batch, len(free)), min(config.labelled_batch, len(learnable))
     # No longer than the texts beside the batch, so that none is counted twice.
@@ -173,13 +172,12 @@ def train(
     queue = features[torch.from_numpy(recent).to(device)]  # [Q, d], changed in place
     reads_words = model.frozen_layers < 0 and config.replaced_words > 0
 
-    def losses(rows: Tensor, width: int) -> dict[str, Tensor]:
-        states, mask = inputs.batch(rows, width)
-        states = torch.cat([states, states])
-        mask = None if mask is None else torch.cat([mask, mask])
-        if reads_words and mask is not None:
-            states = replace_words(states, mask, model, config.replaced_words)
-        views = model.finish(model.from_states(states, mask))
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        states, cells = inputs.batch(batch)
+        if reads_words and cells is not None:
+            states = replace_words(states, cells.slot >= 0, model, config.replaced_words)
+        views = model.finish(model.from_states(states, cells))
+        rows = batch.rows.chunk(2)[0]  # every text is there twice
         first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
             waiting = head(queue)
@@ -199,11 +197,9 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
-            batches = paired_batches(
-                inputs.lengths, free, size, learnable, labelled_size, rng, widths
-            )
-            for chosen, width in to_device(batches, device):
-                optimiser.accumulate(losses, chosen, width)
+            drawn = paired_batches(free, size, learnable, labelled_size, rng)
+            for batch in inputs.batches(np.concatenate([drawn, drawn], axis=1)):
+                optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
