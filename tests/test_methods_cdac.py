@@ -9,6 +9,7 @@ import torch
 from drawn_states import Drawn, draw
 from torch import Tensor
 
+from newfound.batching import Batch, Cells
 from newfound.frozen import Inputs, features_of
 from newfound.kmeans import kmeans
 from newfound.methods import cdac
@@ -83,9 +84,9 @@ def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
     asked: list[list[int]] = []
     real = Inputs.batch
 
-    def watched(self: Inputs, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
-        asked.append(rows.tolist())
-        return real(self, rows, width)
+    def watched(self: Inputs, batch: Batch) -> tuple[Tensor, Cells | None]:
+        asked.append(batch.rows.tolist())
+        return real(self, batch)
 
     monkeypatch.setattr(Inputs, "batch", watched)
     config = CDACConfig(batch=20, tightening=0.2)

@@ -12,6 +12,7 @@ from small_texts import KNOWN, SmallTask, small_task
 from torch import Tensor
 
 from newfound.assign import assign
+from newfound.batching import Batch, Cells
 from newfound.discoverer import CategoryDiscoverer
 from newfound.encoder import load_encoder
 from newfound.frozen import Inputs, features_of
@@ -120,9 +121,9 @@ def test_targets_go_by_the_number_of_the_text(
     asked: list[Tensor] = []
     real_batch, real_loss = Inputs.batch, refining.self_training_loss
 
-    def watched_batch(self: Inputs, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
-        asked.append(rows)
-        return real_batch(self, rows, width)
+    def watched_batch(self: Inputs, batch: Batch) -> tuple[Tensor, Cells | None]:
+        asked.append(batch.rows)
+        return real_batch(self, batch)
 
     def watched_loss(q: Tensor, p: Tensor) -> Tensor:
         seen.append((asked[-1], p))
