@@ -38,6 +38,9 @@ from newfound.task import Fitted, Task
 class NewfoundConfig(StartConfig):
     """Settings of the method; nothing depends on a data set's name."""
 
+    pretrain_epochs: int = setting(
+        0, "most passes over the texts in pretraining; an encoder of sentences needs none"
+    )
     classifier_from_means: bool = setting(
         True, "let the classifier of pretraining start at the means of the classes, not at random"
     )
@@ -51,7 +54,7 @@ class NewfoundConfig(StartConfig):
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
     projection: int = setting(
-        128, "width of the space that the contrast is computed in; 0: that of the features itself"
+        0, "width of the space that the contrast is computed in; 0: that of the features itself"
     )
     neighbour_share: float = setting(
         0.4, "neighbours of a text, as a share of the mean size of a category"
@@ -73,7 +76,6 @@ _HEAD_ONLY: dict[str, Any] = {
     "pretrain_learning_rate": 1e-4,
     "trainable_layers": 0,
     "learning_rate": 1e-3,
-    "projection": 0,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {**_HEAD_ONLY, "epochs": 12, "refresh": 100},
