@@ -217,6 +217,7 @@ def train_autoencoder(
     epochs: int,
     batch: int,
     learning_rate: float,
+    epsilon: float = 1e-8,
     waking: bool = True,
     seed: int,
     stages: Stages,
@@ -228,13 +229,16 @@ def train_autoencoder(
     """
     decoder = model.decoder()
     both = nn.ModuleDict({"encoder": model.encoder, "decoder": decoder})
-    chosen = [model.activation, epochs, batch, learning_rate, waking, seed]
+    chosen = [model.activation, epochs, batch, learning_rate, epsilon, waking, seed]
     kept = folder / f"autoencoder-{_key(both, bags, chosen)}" if folder else None
     if kept is not None and kept.with_suffix(".json").is_file():
         with stages.stage("autoencoder (kept)"):
             both.load_state_dict(load_file(kept.with_suffix(".safetensors")))
             return decoder, json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
-    history = _train(model, decoder, bags, epochs, batch, learning_rate, waking, seed, stages)
+    optimiser = Optimiser(
+        [model.encoder, decoder], learning_rate, weight_decay=0.0, epsilon=epsilon
+    )
+    history = _train(model, decoder, bags, optimiser, epochs, batch, waking, seed, stages)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(kept.with_suffix(".safetensors")) as temporary:
@@ -247,9 +251,9 @@ def _train(
     model: AutoencoderFeatures,
     decoder: nn.Sequential,
     bags: Bags,
+    optimiser: Optimiser,
     epochs: int,
     batch: int,
-    learning_rate: float,
     waking: bool,
     seed: int,
     stages: Stages,
@@ -259,7 +263,6 @@ def _train(
         return {"reconstruction": F.mse_loss(decoder(model.encoder(given)), given)}
 
     history: list[dict[str, Any]] = []
-    optimiser = Optimiser([model.encoder, decoder], learning_rate, weight_decay=0.0)
     draw = torch.Generator().manual_seed(seed)
     with stages.stage("autoencoder", epochs) as advance, tensor_cores():
         for epoch in range(epochs):

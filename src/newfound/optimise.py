@@ -29,7 +29,8 @@ class HostAdamW:
     groups: weights that share a decay. The step is torch's own fused one.
     """
 
-    def __init__(self, groups: list[tuple[list[Tensor], float]]) -> None:
+    def __init__(self, groups: list[tuple[list[Tensor], float]], epsilon: float = 1e-8) -> None:
+        self.epsilon = epsilon
         self.groups = [
             (
                 weights,
@@ -62,7 +63,7 @@ class HostAdamW:
                 beta1=0.9,
                 beta2=0.999,
                 weight_decay=decay,
-                eps=1e-8,
+                eps=self.epsilon,
                 amsgrad=False,
                 maximize=False,
                 grad_scale=None,
@@ -128,6 +129,7 @@ class Optimiser:
         schedule_steps: int | None = None,
         warmup: float = 0.1,
         weight_decay: float = 0.01,
+        epsilon: float = 1e-8,
         graphs: bool = True,
     ) -> None:
         modules = list(modules)
@@ -149,11 +151,12 @@ class Optimiser:
             torch.optim.AdamW(
                 [{"params": weights, "weight_decay": decay} for weights, decay in groups],
                 lr=self._rate,
+                eps=epsilon,
                 fused=True,
                 capturable=True,
             )
             if on_gpu
-            else HostAdamW(groups)
+            else HostAdamW(groups, epsilon)
         )
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)

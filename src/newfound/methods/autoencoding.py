@@ -59,6 +59,9 @@ class SAEConfig:
     epochs: int = setting(5000, "epochs of the autoencoder")
     batch: int = setting(4096, "texts a step of the autoencoder", low=1)
     learning_rate: float = setting(1e-3, "Adam's for the autoencoder")
+    epsilon: float = setting(
+        1e-7, "Adam's, as Keras has it; gradients are so small that it slows learning ten times"
+    )
     starts: int = setting(10, "k-means starts", low=1)
 
 
@@ -96,8 +99,8 @@ class DCNConfig(DECConfig):
 
 # A CPU has no time for thousands of epochs: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {"epochs": 15, "batch": 256, "starts": 5},
-    "balanced": {"epochs": 30, "batch": 256},
+    "fast": {"epochs": 15, "batch": 256, "epsilon": 1e-8, "starts": 5},
+    "balanced": {"epochs": 30, "batch": 256, "epsilon": 1e-8},
     "best": {},
 }
 _FEWER: dict[str, dict[str, Any]] = {
@@ -202,6 +205,7 @@ def encode(
         epochs=epochs,
         batch=batch,
         learning_rate=rate,
+        epsilon=config.epsilon,
         waking=config.waking,
         seed=seed,
         stages=stages,
