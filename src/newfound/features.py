@@ -21,8 +21,9 @@ from newfound.batching import Cells, Ragged, plan_batches, tokenize
 from newfound.encoder import Encoder, read_tokenizer
 from newfound.files import write_atomically, write_json, write_text
 from newfound.stages import Advance
+from newfound.workers import run_batches
 
-TOKEN_BUDGET = {"cpu": 1024, "cuda": 65536}  # tokens a batch when encoding
+TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}  # tokens a batch when encoding
 
 
 class TanhHead(nn.Module):
@@ -179,14 +180,16 @@ class EncoderFeatures(nn.Module):
         self.eval()
         tokens = tokens.to(self.device)
         features = torch.empty(len(tokens), self.outputs, device=self.device)
-        for rows in plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type]):
+        pooled = self.frozen_layers == self.backbone.shape.layers
+
+        def encode(rows: np.ndarray) -> None:
             index = torch.from_numpy(rows).to(self.device)
             ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
             states = self.lower(ids, mask)
-            pooled = self.frozen_layers == self.backbone.shape.layers
             features[index] = self.finish(self.from_states(states, None if pooled else mask))
-            if advance:
-                advance(len(rows))
+
+        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type])
+        run_batches(encode, batches, self.device, advance)
         return features
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:

@@ -13,6 +13,7 @@ from newfound.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.features import TOKEN_BUDGET, EncoderFeatures
 from newfound.files import write_atomically
 from newfound.stages import Advance
+from newfound.workers import run_batches
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of cached states that may stay in memory
 
@@ -115,7 +116,6 @@ def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.devic
     return Inputs(Ragged.from_lengths(states, tokens.lengths), tokens.lengths, device)
 
 
-@torch.inference_mode()
 def _fill(
     states: Tensor,  # [N, width] or [T, width], half precision
     model: EncoderFeatures,
@@ -125,7 +125,8 @@ def _fill(
 ) -> None:
     model.eval()
     tokens = tokens.to(model.device)
-    for rows in plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type]):
+
+    def fill(rows: np.ndarray) -> None:
         index = torch.from_numpy(rows).to(model.device)
         width = int(tokens.lengths[rows].max())
         ids, mask = tokens.padded(index, width)
@@ -135,8 +136,9 @@ def _fill(
         else:
             places = tokens.starts[index][:, None] + torch.arange(width, device=model.device)
             states[places[mask].to(states.device)] = found[mask].to(states.device)
-        if advance:
-            advance(len(rows))
+
+    batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
+    run_batches(fill, batches, model.device, advance)
 
 
 def _scratch(shape: tuple[int, int]) -> np.ndarray:
