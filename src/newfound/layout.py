@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
-from sklearn.manifold import TSNE
+
+from newfound.tsne import embed
 
 CELLS = 2**24  # distances held at once
 SAMPLE = 1_000  # texts of a category from which its two directions are found
@@ -69,8 +70,7 @@ def _lay_out(prototypes: Array, seed: int) -> Array:
     if count > 5 and scale[0] > 1e-9:
         start = plane / plane.std(axis=0).max() * 1e-4
         perplexity = min(COMPANY, (count - 1) / 3)
-        tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed)
-        plane = tsne.fit_transform(prototypes).astype(np.float64)
+        plane = embed(prototypes, start, perplexity, seed)
     plane = _upright(plane)
     plane -= (plane.max(axis=0) + plane.min(axis=0)) / 2
     return plane / np.maximum(np.abs(plane).max(), 1e-12)
