@@ -16,9 +16,10 @@ import pytest
 from small_texts import KNOWN, QUICK_FLAGS, SmallTask, everything_under, small_task
 
 import newfound
-from newfound import CategoryDiscoverer, prediction
+from newfound import prediction
 from newfound.cli import build_parser, main
 from newfound.config import RunConfig, flag_of, settings_of
+from newfound.discovery import Discovery
 
 COMMANDS = ("discover", "predict", "estimate", "demo", "info", "report", "export", "methods")
 
@@ -229,7 +230,7 @@ def test_flags_reach_the_run(
     assert settings["settings"]["masked_words"] is False
     assert run["command"].startswith("newfound discover ")
     assert "--set epochs=2" in run["command"]
-    loaded = CategoryDiscoverer.load(out)
+    loaded = Discovery.load(out)
     assert (loaded.seed, loaded.n_categories, loaded.effort) == (5, 7, "best")
 
 
@@ -335,7 +336,7 @@ def test_predict_in_a_pipe(command: Command, task: SmallTask, small_run: Path) -
     assert [row["text"] for row in found] == [*task.texts[:3], "", "rain", lines[-1]]
     assert found[3]["category"] is None
     assert found[3]["probability"] is None
-    model = CategoryDiscoverer.load(small_run)
+    model = Discovery.load(small_run)
     assert [row["category"] for row in found[:3]] == model.predict(task.texts[:3]).tolist()
     assert all(0 < row["probability"] <= 1 for row in found if row["text"])
 
@@ -374,13 +375,13 @@ def test_predict_reads_a_table_in_chunks(
         prediction, "stream_table", lambda path, **options: real(path, chunk=7, **options)
     )
     sizes: list[int] = []
-    plain = CategoryDiscoverer.predict_index
+    plain = Discovery.predict_index
 
-    def watched(self: CategoryDiscoverer, texts: list[str]) -> Any:
+    def watched(self: Discovery, texts: list[str]) -> Any:
         sizes.append(len(texts))
         return plain(self, texts)
 
-    monkeypatch.setattr(CategoryDiscoverer, "predict_index", watched)
+    monkeypatch.setattr(Discovery, "predict_index", watched)
     assert command("predict", small_run, table, "-o", tmp_path / "out.csv").code == 0
     assert len(rows_of(tmp_path / "out.csv")) == 121
     assert max(sizes) <= 7
@@ -568,7 +569,7 @@ def test_an_interrupt_says_so_and_leaves_nothing(
         raise KeyboardInterrupt
 
     table = put(tmp_path / "t.csv", task)
-    monkeypatch.setattr(CategoryDiscoverer, "fit", interrupted)
+    monkeypatch.setattr(Discovery, "fit", interrupted)
     done = command("discover", table, "-o", tmp_path / "run", *flags)
     assert done.code == 130
     assert done.err.splitlines()[-1] == "newfound: interrupted; nothing was written"

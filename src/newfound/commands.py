@@ -59,13 +59,13 @@ def _run_discovery(
     force: bool,
     truth: np.ndarray | None = None,
 ) -> dict[str, float] | None:
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
     from newfound.renaming import chosen_endpoint, rename_novel
 
     begun = time.perf_counter()
     endpoint = chosen_endpoint(options)
     chosen = asdict(_run_config(options))
-    discoverer = CategoryDiscoverer(**chosen, settings=_settings(options), verbose=None)
+    discoverer = Discovery(**chosen, settings=_settings(options), verbose=None)
     validation = None
     if getattr(options, "validation", None):
         held, more = _read_validation(options, corpus)

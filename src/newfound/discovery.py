@@ -1,15 +1,15 @@
-"""CategoryDiscoverer: the library's front door."""
+"""Discovery of categories from texts to what is used, shown and kept.
+
+Without scikit-learn, whose import takes longer than most steps of a discovery: commands work with
+this class, `discoverer` makes an estimator of it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_html_repr
 
 from newfound import notebook
 from newfound.assign import assign, near_ties, probabilities, squared_distances
@@ -26,10 +26,11 @@ from newfound.stages import Advance, Stages
 from newfound.task import Fitted, make_task
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
-class CategoryDiscoverer(ClusterMixin, BaseEstimator):
+class Discovery:
     """Gives every text a category: a known one, or a new one that it discovers.
 
     Parameters are those of `newfound.config.RunConfig`; `settings` holds hyper-parameters of the
@@ -72,7 +73,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         labels: Sequence[str | None] | None = None,
         *,
         validation: tuple[Sequence[str], Sequence[str | None]] | None = None,
-    ) -> "CategoryDiscoverer":
+    ) -> Self:
         """Discover the categories of `texts`; `labels` holds a name or None for each.
 
         `validation` (texts, labels) of known categories says when to stop; without it a part of
@@ -172,8 +173,10 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.kinds_ = np.array([category.kind for category in self.category_list_], object)
 
     @property
-    def categories_(self) -> pd.DataFrame:
+    def categories_(self) -> "pd.DataFrame":
         """One row a category: id, name, kind, size, keywords, examples, mean confidence, ..."""
+        import pandas as pd
+
         self._require_fit()
         table = pd.DataFrame([asdict(category) for category in self.category_list_])
         for column in ("keywords", "examples", "border"):
@@ -228,6 +231,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     def _require_fit(self) -> None:
         if not hasattr(self, "fitted_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError("this CategoryDiscoverer is not fitted yet; call fit first")
 
     # --- showing -------------------------------------------------------------------------------
@@ -252,15 +257,6 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self._require_fit()
         return notebook.write_report_of(self, Path(path))
 
-    def _repr_html_(self) -> str:
-        if not hasattr(self, "fitted_"):
-            return str(estimator_html_repr(self))
-        return notebook.categories_html(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        # scikit-learn's would show the parameters, and goes before _repr_html_.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
     # --- files ---------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
@@ -269,7 +265,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         save_model(self, Path(folder))
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> "CategoryDiscoverer":
+    def load(cls, folder: str | Path, device: str | None = None) -> Self:
         """Read what `save` wrote (or a run folder that holds it)."""
         return load_model(cls, Path(folder), find_device(device))
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 import newfound
 from newfound.autoencoder import AutoencoderFeatures
 from newfound.categories import Category
+from newfound.config import RunConfig
 from newfound.devices import seeded
 from newfound.errors import InputError, reason
 from newfound.features import EncoderFeatures
@@ -22,7 +23,7 @@ from newfound.glove import WordVectors
 from newfound.task import FeatureMap, Fitted
 
 if TYPE_CHECKING:
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
 FORMAT = 1
 # How each kind of feature map is read back.
@@ -44,10 +45,10 @@ _DAMAGE = (
     ValueError,
 )
 
-DiscovererType = TypeVar("DiscovererType", bound="CategoryDiscoverer")
+DiscovererType = TypeVar("DiscovererType", bound="Discovery")
 
 
-def save_model(discoverer: "CategoryDiscoverer", folder: Path) -> None:
+def save_model(discoverer: "Discovery", folder: Path) -> None:
     """Write the model into `folder`, which appears complete or not at all."""
     fitted = discoverer.fitted_
     _check_target(folder)
@@ -83,12 +84,14 @@ def _check_target(folder: Path) -> None:
         raise InputError(f"{folder} exists and is no model of newfound; choose another name")
 
 
-def _parameters(discoverer: "CategoryDiscoverer") -> dict[str, Any]:
+def _parameters(discoverer: "Discovery") -> dict[str, Any]:
     """The constructor's arguments, in the plain types that their check gave them."""
     resolved = discoverer.config_
-    given = {name: resolved.get(name, value) for name, value in discoverer.get_params().items()}
+    names = [f.name for f in fields(RunConfig)]
+    given = {name: resolved.get(name, getattr(discoverer, name)) for name in names}
     chosen = {name: resolved["settings"][name] for name in discoverer.settings or {}}
-    return {**given, "effort": discoverer.effort, "settings": chosen or None}
+    own = {"effort": discoverer.effort, "settings": chosen or None, "verbose": discoverer.verbose}
+    return given | own
 
 
 def load_model(cls: type[DiscovererType], folder: Path, device: torch.device) -> DiscovererType:

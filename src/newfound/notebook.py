@@ -10,13 +10,13 @@ from newfound.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
 KEYWORDS = 5  # shown of a category
 TEXT = 120  # characters shown of a typical text
 
 
-def map_figure(discoverer: "CategoryDiscoverer") -> "Figure":
+def map_figure(discoverer: "Discovery") -> "Figure":
     """The training texts on their map."""
     from newfound.layout import map_positions
     from newfound.plots import plot_map
@@ -27,9 +27,9 @@ def map_figure(discoverer: "CategoryDiscoverer") -> "Figure":
     return plot_map(places, assigned, list(discoverer.classes_), list(discoverer.kinds_))
 
 
-def matching_figure(discoverer: "CategoryDiscoverer") -> "Figure":
+def matching_figure(discoverer: "Discovery") -> "Figure":
     """The labelled prototypes against all prototypes."""
-    from newfound.discoverer import matching_table
+    from newfound.discovery import matching_table
     from newfound.plots import plot_matching
 
     fitted = discoverer.fitted_
@@ -39,7 +39,7 @@ def matching_figure(discoverer: "CategoryDiscoverer") -> "Figure":
     return plot_matching(distances, fitted.known, list(discoverer.classes_))
 
 
-def estimate_figure(discoverer: "CategoryDiscoverer") -> "Figure":
+def estimate_figure(discoverer: "Discovery") -> "Figure":
     """The curve behind the number of categories."""
     from newfound.plots import plot_estimate
 
@@ -54,7 +54,7 @@ def estimate_figure(discoverer: "CategoryDiscoverer") -> "Figure":
     )
 
 
-def write_report_of(discoverer: "CategoryDiscoverer", path: Path) -> Path:
+def write_report_of(discoverer: "Discovery", path: Path) -> Path:
     """Write the HTML report of a fitted discoverer to `path`."""
     from newfound.report import write_report
     from newfound.runs import write_run
@@ -66,7 +66,7 @@ def write_report_of(discoverer: "CategoryDiscoverer", path: Path) -> Path:
         return write_report(folder, path, name="RUN")
 
 
-def categories_html(discoverer: "CategoryDiscoverer") -> str:
+def categories_html(discoverer: "Discovery") -> str:
     """The categories as an HTML table, the largest of each kind first."""
     import pandas as pd
 
@@ -96,7 +96,7 @@ def categories_html(discoverer: "CategoryDiscoverer") -> str:
     )
 
 
-def training_corpus(discoverer: "CategoryDiscoverer") -> Corpus:
+def training_corpus(discoverer: "Discovery") -> Corpus:
     """The texts that the discoverer was fitted on."""
     corpus: Corpus | None = getattr(discoverer, "corpus_", None)
     if corpus is None:

@@ -13,7 +13,7 @@ from newfound.stages import Stages
 from newfound.tables import TableChunk, TableWriter, stream_lines, stream_table
 
 if TYPE_CHECKING:
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
 COLUMNS = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
 LINES = 256  # lines of standard input that are answered together
@@ -22,7 +22,7 @@ Rows = dict[str, list[Any]]
 
 def predict(options: argparse.Namespace) -> None:
     """Give each new text its category, whether that is known or novel, and a probability."""
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
     out: Path | None = getattr(options, "out", None)
     writer = None if out is None else TableWriter(out, COLUMNS)  # refuses a name without a format
@@ -38,7 +38,7 @@ def predict(options: argparse.Namespace) -> None:
     table = None if piped else stream_table(Path(options.table), **columns)
     # int8 is a CPU's: it is the default device then, and a GPU that is asked for is refused.
     device = getattr(options, "device", "cpu" if options.int8 else None)
-    discoverer = CategoryDiscoverer.load(options.folder, device)
+    discoverer = Discovery.load(options.folder, device)
     if options.int8:
         tell([_use_int8(discoverer, options.folder)])
     if table is not None:
@@ -57,7 +57,7 @@ def predict(options: argparse.Namespace) -> None:
     print(f"{count} texts: {out}")
 
 
-def _use_int8(discoverer: "CategoryDiscoverer", folder: Path) -> str:
+def _use_int8(discoverer: "Discovery", folder: Path) -> str:
     """Switch to int8, calibrated on the run's own texts; the result is kept beside the model."""
     inside = folder / "model"
     tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
@@ -71,7 +71,7 @@ def _use_int8(discoverer: "CategoryDiscoverer", folder: Path) -> str:
     return discoverer.use_int8(texts, inside / "int8")
 
 
-def predicted(discoverer: "CategoryDiscoverer", chunks: Iterable[TableChunk]) -> Iterator[Rows]:
+def predicted(discoverer: "Discovery", chunks: Iterable[TableChunk]) -> Iterator[Rows]:
     """The columns of the answer, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
         real = [i for i, text in enumerate(chunk.texts) if text.strip()]

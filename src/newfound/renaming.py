@@ -10,7 +10,7 @@ from newfound.naming import check_endpoint, names_from_endpoint
 from newfound.stages import Stages
 
 if TYPE_CHECKING:
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
 KEYS = ("NEWFOUND_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
 
@@ -37,7 +37,7 @@ def chosen_endpoint(options: argparse.Namespace) -> Endpoint | None:
     return Endpoint(url, model, key)
 
 
-def rename_novel(discoverer: "CategoryDiscoverer", endpoint: Endpoint) -> None:
+def rename_novel(discoverer: "Discovery", endpoint: Endpoint) -> None:
     """Ask for names and put them, and the notes on what did not work, into the discoverer."""
     stages = Stages(discoverer.verbose)
     with stages.stage("naming"):

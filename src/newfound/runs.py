@@ -19,7 +19,7 @@ from newfound.tables import TableWriter
 if TYPE_CHECKING:
     import numpy as np
 
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.discovery import Discovery
 
 FORMAT = 1
 Columns = Mapping[str, "Sequence[Any] | np.ndarray"]
@@ -54,7 +54,7 @@ def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
 
 def write_run(
     folder: Path,
-    discoverer: "CategoryDiscoverer",
+    discoverer: "Discovery",
     corpus: Corpus,
     *,
     table_format: str = "csv",
@@ -102,7 +102,7 @@ def category_columns(categories: Sequence[Category]) -> Columns:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def assignments(discoverer: "CategoryDiscoverer", corpus: Corpus) -> Columns:
+def assignments(discoverer: "Discovery", corpus: Corpus) -> Columns:
     """One row a text: the category, what the model itself says, how sure it is, map position."""
     from newfound.layout import map_positions
 
@@ -127,14 +127,14 @@ def assignments(discoverer: "CategoryDiscoverer", corpus: Corpus) -> Columns:
 
 
 def summary(
-    discoverer: "CategoryDiscoverer",
+    discoverer: "Discovery",
     corpus: Corpus,
     notes: list[str],
     scores: dict[str, float] | None,
     command: str | None,
 ) -> dict[str, Any]:
     """What run.json holds: enough to understand the run and to repeat it."""
-    from newfound.discoverer import matching_table
+    from newfound.discovery import matching_table
 
     fitted = discoverer.fitted_
     known = len(fitted.known)

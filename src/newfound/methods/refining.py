@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor, nn
 
 from newfound.batching import Batch, shuffled_batches
@@ -140,6 +139,8 @@ def refine(
 
 def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
     """How well the clusters of the validation texts agree with their labels."""
+    from sklearn.metrics import normalized_mutual_info_score  # here: it costs every start a while
+
     found = assignments(model, centres, inputs).argmax(1).cpu().numpy()
     return float(normalized_mutual_info_score(task.validation_targets, found))
 
