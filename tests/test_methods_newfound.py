@@ -10,13 +10,11 @@ from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
 from newfound.masking import replace_words
 from newfound.methods.newfound import (
-    cluster_mates,
     contrast_batches,
     neighbour_count,
     positives,
 )
 from newfound.neighbours import nearest_neighbours
-from newfound.task import make_task
 
 
 @given(n=st.integers(2, 30), count=st.integers(1, 10), seed=st.integers(0, 99))
@@ -85,16 +83,3 @@ def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> N
     assert (view[:, 15:] == 10).all()
     changed = (view[:, 1:15] != 10).float().mean().item()
     assert changed == pytest.approx(0.5 * 34 / 35, abs=0.03)
-
-
-def test_cluster_mates_share_the_cluster() -> None:
-    rng = torch.Generator().manual_seed(0)
-    truth = torch.arange(60) % 3
-    features = torch.eye(8)[truth] + 0.05 * torch.randn(60, 8, generator=rng)
-    targets = np.where(np.arange(60) < 6, truth.numpy(), -1)
-    texts = [f"text {i}" for i in range(60)]
-    task = make_task(texts, targets, ["a", "b", "c"], 4, validation=([], np.empty(0, np.int64)))
-    mates = cluster_mates(features, task, 3, 5, seed=0)
-    assert mates.shape == (60, 5)
-    assert (truth[mates] == truth[:, None]).all()
-    assert len(mates[0].unique()) > 1

@@ -10,6 +10,7 @@ from newfound.bench.rows import markdown, mean_spread, seed_list
 from newfound.bench.runner import resolve_variant
 
 SCORES = ("all", "known", "novel")
+NO_SETTINGS = ("effort", "max_tokens", "given_k")  # of a method, though a line keeps them there
 
 
 def search_table(folder: Path) -> str:
@@ -53,4 +54,9 @@ def changes(line: Line) -> str:
         for name in present
         if name in tried and tried[name] != present[name]
     ]
+    # What a method once had, and what it has now that it had not then
+    found += [
+        f"{name}={tried[name]} (gone)" for name in tried if name not in {*present, *NO_SETTINGS}
+    ]
+    found += [f"no {name} yet" for name in present if name not in tried]
     return ", ".join(found) if found else "as it is"

@@ -1,13 +1,15 @@
-"""Our own method: contrast with neighbours, guided by labels, read out by pinned k-means.
+"""Our own method: contrast with neighbours, then balanced self-made labels.
 
-Pretraining gives features in which a text's nearest neighbours mostly share its category. The
-encoder (or only a head on it) then learns by supervised contrast: each text is pulled to one of its
-neighbours and to all texts of the batch that are its neighbours or carry its label, and pushed from
-the rest; where two labels disagree they override the neighbourhood. Cross-entropy on the labels
-goes on beside it. In the last part of the epochs the texts of a cluster take the neighbours' place,
-by k-means with pinned labels: neighbourhoods know nothing of K, clusters do. In the end k-means,
-with the labelled texts held in their categories and their means as the first centres, gives the
-prototypes: labels in this last step name the known categories and are worth several points.
+A text's nearest neighbours mostly share its category. So the encoder (or only a head on it) first
+learns by supervised contrast: each text is pulled to one of its neighbours and to all texts of the
+batch that are its neighbours or carry its label, and pushed from the rest; where two labels
+disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
+
+Neighbourhoods know nothing of K, and k-means on what they leave may split one category and merge
+two others. So k-means with the labelled texts held in their categories only gives the start to a
+classifier by cosines, which then learns with the encoder from the labels and from its own labels of
+the other texts, balanced over all K (`self_labelling`). The directions of this classifier are the
+prototypes: known ones carry their labels' names, and a text belongs to the nearest.
 """
 
 from dataclasses import dataclass
@@ -23,10 +25,9 @@ from newfound.batching import Batch, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
-from newfound.kmeans import seeded_kmeans
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
-from newfound.methods.settling import settle
+from newfound.methods.self_labelling import SelfLabellingConfig, label_and_settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import nearest_neighbours
 from newfound.optimise import Optimiser
@@ -48,7 +49,7 @@ class NewfoundConfig(StartConfig):
         True, "tell texts apart by two views in pretraining, where masked words are guessed"
     )
     trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
-    epochs: int = setting(40, "epochs of contrast")
+    epochs: int = setting(20, "epochs of contrast")
     learning_rate: float = setting(5e-5, "learning rate of contrast")
     batch: int = setting(256, "texts a step, each with one neighbour", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
@@ -63,10 +64,12 @@ class NewfoundConfig(StartConfig):
     replaced_words: float = setting(
         0.25, "share of words replaced at random in each view, where the words are read"
     )
-    cluster_share: float = setting(
-        0.4, "share of the epochs, the last ones, in which a cluster's texts are the neighbours"
-    )
-    starts: int = setting(10, "starts of the last k-means", low=1)
+    starts: int = setting(10, "starts of the k-means that the categories begin from", low=1)
+    label_epochs: int = setting(30, "epochs of self-made labels")
+    label_rate: float = setting(2e-5, "learning rate of self-made labels")
+    label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
+    balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
+    queue: int = setting(32, "recent texts a category that are balanced with a batch")
 
 
 _HEAD_ONLY: dict[str, Any] = {
@@ -76,10 +79,12 @@ _HEAD_ONLY: dict[str, Any] = {
     "pretrain_learning_rate": 1e-4,
     "trainable_layers": 0,
     "learning_rate": 1e-3,
+    "refresh": 100,
+    "label_rate": 1e-3,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 12, "refresh": 100},
-    "balanced": {**_HEAD_ONLY, "epochs": 36, "refresh": 12},
+    "fast": {**_HEAD_ONLY, "epochs": 6, "label_epochs": 6, "queue": 16, "starts": 3},
+    "balanced": {**_HEAD_ONLY, "epochs": 12, "label_epochs": 24},
     "best": {},
 }
 
@@ -93,10 +98,21 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories by contrast with neighbours."""
+    """Find categories by contrast with neighbours and by balanced self-made labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     train(start, task, config, seed, stages)
-    return settle(start, task, seed=seed, stages=stages, starts=config.starts)
+    labelling = SelfLabellingConfig(
+        epochs=config.label_epochs,
+        learning_rate=config.label_rate,
+        batch=config.batch,
+        labelled_batch=config.labelled_batch,
+        temperature=config.label_temperature,
+        balance=config.balance,
+        queue=config.queue,
+        replaced_words=config.replaced_words,
+        starts=config.starts,
+    )
+    return label_and_settle(start, task, labelling, seed=seed, stages=stages)
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
@@ -148,15 +164,10 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
         schedule_steps=-(-n // size) * config.epochs,
         graphs=inputs.resident,
     )
-    late = 1 + round(config.epochs * (1 - config.cluster_share))  # first epoch of cluster mates
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
-            if epoch > 1 and (epoch == late or (epoch - 1) % config.refresh == 0):
-                features = features_of(model, inputs)
-                if epoch >= late:
-                    neighbours.copy_(cluster_mates(features, task, start.k, count, seed + epoch))
-                else:
-                    neighbours.copy_(nearest_neighbours(features, count))
+            if epoch > 1 and (epoch - 1) % config.refresh == 0:
+                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)
@@ -167,21 +178,6 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
             start.pretrained.history.append(line | means)
             advance(1)
-
-
-def cluster_mates(features: Tensor, task: Task, k: int, count: int, seed: int) -> Tensor:
-    """For each text `count` random texts of its cluster [N, count], by k-means with pinned labels.
-
-    A cluster of fewer texts names some of them twice.
-    """
-    targets = torch.from_numpy(task.targets).to(features.device)
-    labels = seeded_kmeans(features, k, targets, starts=3, seed=seed).labels
-    order = labels.argsort()
-    sizes = labels.bincount(minlength=k)
-    first = sizes.cumsum(0) - sizes
-    draw = torch.rand(len(labels), count, device=features.device)
-    place = (draw * sizes[labels][:, None]).long() + first[labels][:, None]
-    return order[place]
 
 
 def contrast_batches(

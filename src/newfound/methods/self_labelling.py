@@ -129,6 +129,13 @@ def fit(
 ) -> Fitted:
     """Find categories by balanced self-made labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    return label_and_settle(start, task, config, seed=seed, stages=stages)
+
+
+def label_and_settle(
+    start: Start, task: Task, config: SelfLabellingConfig, *, seed: int, stages: Stages
+) -> Fitted:
+    """Start a classifier at k-means with pinned labels, train it; its directions are prototypes."""
     with stages.stage("clustering"):
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
