@@ -1,20 +1,25 @@
 """The contrast with neighbours: its parts against loops, the whole on easy data."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_texts import KNOWN, SmallTask, small_task
 
+from newfound.assign import assign
 from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
 from newfound.masking import replace_words
-from newfound.methods.newfound import (
-    contrast_batches,
-    neighbour_count,
-    positives,
-)
+from newfound.methods import newfound, resolve_config, self_labelling
+from newfound.methods.newfound import contrast_batches, neighbour_count, positives
+from newfound.methods.self_labelling import SelfLabellingConfig
+from newfound.metrics import accuracy
 from newfound.neighbours import nearest_neighbours
+from newfound.stages import Stages
+from newfound.task import Fitted, Task, make_task
 
 
 @given(n=st.integers(2, 30), count=st.integers(1, 10), seed=st.integers(0, 99))
@@ -83,3 +88,68 @@ def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> N
     assert (view[:, 15:] == 10).all()
     changed = (view[:, 1:15] != 10).float().mean().item()
     assert changed == pytest.approx(0.5 * 34 / 35, abs=0.03)
+
+
+# The whole method.
+
+QUICK = {"pretrain_epochs": 2, "epochs": 2, "label_epochs": 2, "starts": 2}
+
+
+def as_task(small: SmallTask, n_categories: int | None = 4) -> Task:
+    place = {name: i for i, name in enumerate(sorted(KNOWN))}
+    targets = np.array([place.get(label or "", -1) for label in small.labels])
+    return make_task(small.texts, targets, sorted(KNOWN), n_categories)
+
+
+def fit(encoder: str, task: Task, effort: str = "fast", **changes: Any) -> Fitted:
+    torch.manual_seed(0)
+    config = resolve_config("newfound", effort, {**QUICK, **changes})
+    return newfound.fit(task, load_encoder(encoder), config, seed=0, stages=Stages(False))
+
+
+def predicted(fitted: Fitted) -> np.ndarray:
+    return assign(fitted.training_features, fitted.prototypes, fitted.temperature)[0]
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
+def test_an_easy_task_is_solved(tiny_encoder: str, effort: str) -> None:
+    small = small_task()
+    fitted = fit(tiny_encoder, as_task(small), effort)
+    assert accuracy(predicted(fitted), small.truth, KNOWN).all > 90
+    stages = [line for line in fitted.history if line["stage"] == "training"]
+    assert ["contrast" in line for line in stages] == [True, True, False, False]
+    assert ["self_labels" in line for line in stages] == [False, False, True, True]
+    known = sorted(KNOWN)
+    right = [predicted(fitted)[i] == known.index(x) for i, x in enumerate(small.labels) if x]
+    assert np.mean(right) > 0.9  # the first prototypes carry the labels' names
+
+
+def test_the_same_seed_gives_the_same_result(tiny_encoder: str) -> None:
+    one, other = (fit(tiny_encoder, as_task(small_task()), "best") for _ in range(2))
+    np.testing.assert_array_equal(one.prototypes, other.prototypes)
+
+
+def test_no_labels_at_all(tiny_encoder: str) -> None:
+    small = small_task()
+    nobody = make_task(small.texts, np.full(len(small.texts), -1), [], 4)
+    fitted = fit(tiny_encoder, nobody, "best")
+    assert accuracy(predicted(fitted), small.truth, set()).all > 80
+
+
+def test_self_made_labels_are_made_by_its_own_settings(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[SelfLabellingConfig] = []
+    real = self_labelling.train
+
+    def watched(start: Any, head: Any, features: Any, task: Any, config: Any, *rest: Any) -> None:
+        seen.append(config)
+        real(start, head, features, task, config, *rest)
+
+    monkeypatch.setattr(self_labelling, "train", watched)
+    own = {"label_rate": 0.002, "label_temperature": 0.2, "balance": 5, "queue": 7}
+    fit(tiny_encoder, as_task(small_task()), unevenness=0.3, batch=20, labelled_batch=5, **own)
+    (config,) = seen
+    assert (config.epochs, config.learning_rate, config.temperature) == (2, 0.002, 0.2)
+    assert (config.balance, config.queue, config.unevenness) == (5, 7, 0.3)
+    assert (config.batch, config.labelled_batch) == (20, 5)

@@ -17,7 +17,12 @@ from newfound import CategoryDiscoverer
 from newfound.assign import assign
 from newfound.encoder import load_encoder
 from newfound.methods import resolve_config, self_labelling
-from newfound.methods.self_labelling import CosineHead, SelfLabellingConfig, swapped_loss
+from newfound.methods.self_labelling import (
+    CosineHead,
+    SelfLabellingConfig,
+    size_shares,
+    swapped_loss,
+)
 from newfound.metrics import accuracy
 from newfound.sinkhorn import sinkhorn
 from newfound.stages import Stages
@@ -95,9 +100,9 @@ def test_a_batch_smaller_than_the_categories_is_balanced_with_the_queue(
     seen: list[tuple[int, Tensor]] = []
     real = self_labelling.swapped_loss
 
-    def watched(first: Tensor, second: Tensor, waiting: Tensor, config: Any) -> Tensor:
+    def watched(first: Tensor, second: Tensor, waiting: Tensor, *rest: Any) -> Tensor:
         seen.append((len(first), waiting.clone()))
-        return real(first, second, waiting, config)
+        return real(first, second, waiting, *rest)
 
     monkeypatch.setattr(self_labelling, "swapped_loss", watched)
     task = as_task(small, validation_share=0)
@@ -212,6 +217,18 @@ def test_held_out_texts_are_learnt_from_without_their_label(
     assert task.learnable[labelled].all()
     assert not task.learnable[free].any()
     assert len(free) + len(labelled) == len(small.texts)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_shares_follow_the_sizes_of_clusters(power: float) -> None:
+    clusters = torch.tensor([0] * 9 + [1] * 4 + [2])  # and none in the fourth
+    found = size_shares(clusters, 4, SelfLabellingConfig(unevenness=power))
+    if power == 0:
+        assert found is None
+        return
+    weights = [size**power for size in (9, 4, 1, 1)]
+    assert found is not None
+    assert found.tolist() == pytest.approx([weight / sum(weights) for weight in weights])
 
 
 # Edges.
