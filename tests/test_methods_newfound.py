@@ -148,8 +148,8 @@ def test_self_made_labels_are_made_by_its_own_settings(
 
     monkeypatch.setattr(self_labelling, "train", watched)
     own = {"label_rate": 0.002, "label_temperature": 0.2, "balance": 5, "queue": 7}
-    fit(tiny_encoder, as_task(small_task()), unevenness=0.3, batch=20, labelled_batch=5, **own)
+    fit(tiny_encoder, as_task(small_task()), batch=20, labelled_batch=5, **own)
     (config,) = seen
     assert (config.epochs, config.learning_rate, config.temperature) == (2, 0.002, 0.2)
-    assert (config.balance, config.queue, config.unevenness) == (5, 7, 0.3)
+    assert (config.balance, config.queue) == (5, 7)
     assert (config.batch, config.labelled_batch) == (20, 5)

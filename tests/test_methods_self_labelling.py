@@ -20,7 +20,6 @@ from newfound.methods import resolve_config, self_labelling
 from newfound.methods.self_labelling import (
     CosineHead,
     SelfLabellingConfig,
-    size_shares,
     swapped_loss,
 )
 from newfound.metrics import accuracy
@@ -217,18 +216,6 @@ def test_held_out_texts_are_learnt_from_without_their_label(
     assert task.learnable[labelled].all()
     assert not task.learnable[free].any()
     assert len(free) + len(labelled) == len(small.texts)
-
-
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_shares_follow_the_sizes_of_clusters(power: float) -> None:
-    clusters = torch.tensor([0] * 9 + [1] * 4 + [2])  # and none in the fourth
-    found = size_shares(clusters, 4, SelfLabellingConfig(unevenness=power))
-    if power == 0:
-        assert found is None
-        return
-    weights = [size**power for size in (9, 4, 1, 1)]
-    assert found is not None
-    assert found.tolist() == pytest.approx([weight / sum(weights) for weight in weights])
 
 
 # Edges.

@@ -1,4 +1,4 @@
-"""Sinkhorn's balanced assignment: soft labels that use every category as often as wanted."""
+"""Sinkhorn's balanced assignment: soft labels that use every category equally often."""
 
 import torch
 from torch import Tensor
@@ -6,12 +6,8 @@ from torch import Tensor
 TINY = 1e-30  # a category that no text comes near still gets a finite scale
 
 
-def sinkhorn(
-    scores: Tensor, epsilon: float, iterations: int, shares: Tensor | None = None
-) -> Tensor:
+def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
     """Soft assignment [N, K] from scores [N, K]: each row sums to 1, each column to about N / K.
-
-    With `shares` [K], which sum to 1, each column sums to about N times its share instead.
 
     exp(scores / epsilon) is scaled column by column, then row by row, `iterations` times. Rows come
     last, so a text's shares are exact and the columns' as near as the iterations bring them; with
@@ -28,9 +24,9 @@ def sinkhorn(
         kernel = (logs - top[:, None]).exp()  # [N, K]
         rows = (top - top.max()).exp()  # [N]
         columns = logs.new_ones(logs.shape[1])  # [K]
-        wanted = logs.shape[0] * (1 / logs.shape[1] if shares is None else shares)
+        share = logs.shape[0] / logs.shape[1]
         for _ in range(iterations):
-            columns = wanted / (rows @ kernel).clamp(min=TINY)
+            columns = share / (rows @ kernel).clamp(min=TINY)
             rows = 1 / (kernel @ columns)
-        found = kernel * columns
-        return found / found.sum(1, keepdim=True)
+        shares = kernel * columns
+        return shares / shares.sum(1, keepdim=True)

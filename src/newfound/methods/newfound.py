@@ -69,9 +69,6 @@ class NewfoundConfig(StartConfig):
     label_rate: float = setting(2e-5, "learning rate of self-made labels")
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
-    unevenness: float = setting(
-        0.0, "power of the sizes that k-means finds in the balance; 0: all alike"
-    )
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
 
 
@@ -84,7 +81,6 @@ _HEAD_ONLY: dict[str, Any] = {
     "learning_rate": 1e-3,
     "refresh": 100,
     "label_rate": 1e-3,
-    "unevenness": 0.5,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {**_HEAD_ONLY, "epochs": 2, "label_epochs": 6, "queue": 16, "starts": 3},
@@ -112,7 +108,6 @@ def fit(
         labelled_batch=config.labelled_batch,
         temperature=config.label_temperature,
         balance=config.balance,
-        unevenness=config.unevenness,
         queue=config.queue,
         replaced_words=config.replaced_words,
         starts=config.starts,

@@ -62,9 +62,6 @@ class SelfLabellingConfig(StartConfig):
     temperature: float = setting(0.1, "sharpness of the classifier", low=1e-3)
     epsilon: float = setting(0.05, "softness of the balanced targets", low=1e-3)
     balance: int = setting(3, "iterations of the balance; 0 leaves the targets unbalanced")
-    unevenness: float = setting(
-        0.0, "power of the sizes that k-means finds in the balance; 0: all alike (the source's)"
-    )
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
     replaced_words: float = setting(
         0.225, "share of words replaced at random in each view, where the words are read", high=1
@@ -101,11 +98,9 @@ EFFORTS: dict[str, dict[str, Any]] = {
 class CosineHead(nn.Module):
     """A classifier: the cosine of a feature with one direction a category, seen from `origin`."""
 
-    def __init__(self, centres: Tensor, origin: Tensor, shares: Tensor | None = None) -> None:
+    def __init__(self, centres: Tensor, origin: Tensor) -> None:
         super().__init__()
         self.origin: Tensor
-        self.shares: Tensor | None
-        self.register_buffer("shares", shares)  # [K] of the texts that each category should have
         self.register_buffer("origin", origin.clone())  # [d]
         self.rows = nn.Parameter(F.normalize(centres - origin, dim=1))  # [K, d]
 
@@ -145,7 +140,7 @@ def label_and_settle(
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
         found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
-    head = CosineHead(found.centres, features.mean(0), size_shares(found.labels, start.k, config))
+    head = CosineHead(found.centres, features.mean(0))
     train(start, head, features, task, config, seed, stages)
     with stages.stage("settling"):
         features = features_of(start.model, start.inputs)
@@ -157,14 +152,6 @@ def label_and_settle(
             estimate=start.estimate,
             history=start.pretrained.history,
         )
-
-
-def size_shares(clusters: Tensor, k: int, config: SelfLabellingConfig) -> Tensor | None:
-    """The share [K] of all texts that each category should have; None: all the same."""
-    if config.unevenness == 0:
-        return None
-    weights = clusters.bincount(minlength=k).clamp(min=1).float() ** config.unevenness
-    return weights / weights.sum()
 
 
 def train(
@@ -202,9 +189,7 @@ def train(
         with torch.no_grad():
             waiting = head(queue)
             queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
-        found = {
-            "self_labels": swapped_loss(first[:size], second[:size], waiting, config, head.shares)
-        }
+        found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config)}
         if labelled_size:
             scores = torch.cat([first[size:], second[size:]]) / config.temperature
             found["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]].repeat(2))
@@ -230,18 +215,13 @@ def train(
 
 
 def swapped_loss(
-    first: Tensor,
-    second: Tensor,
-    waiting: Tensor,
-    config: SelfLabellingConfig,
-    shares: Tensor | None = None,
+    first: Tensor, second: Tensor, waiting: Tensor, config: SelfLabellingConfig
 ) -> Tensor:
     """Cross-entropy of each view with the balanced targets that the other view gives.
 
     Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K]. Both views
     are balanced together, with one solution for the two.
     """
-    scores = torch.cat([second, first, waiting])
-    wanted = sinkhorn(scores, config.epsilon, config.balance, shares)
+    wanted = sinkhorn(torch.cat([second, first, waiting]), config.epsilon, config.balance)
     scores = torch.cat([first, second]) / config.temperature
     return F.cross_entropy(scores, wanted[: len(scores)])
