@@ -44,7 +44,7 @@ METHODS: dict[str, Method] = {
         newfound.fit,
         newfound.NewfoundConfig,
         newfound.EFFORTS,
-        "contrast with neighbours, guided by labels; prototypes by k-means with pinned labels",
+        "contrast with neighbours, guided by labels, then balanced self-made labels",
         "this project, docs/method.md",
     ),
     "dpn": Method(
