@@ -23,7 +23,7 @@ from newfound.files import write_atomically, write_json, write_text
 from newfound.stages import Advance
 from newfound.workers import run_batches
 
-TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}  # tokens a batch when encoding
+TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens a batch when encoding
 
 
 class TanhHead(nn.Module):

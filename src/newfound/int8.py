@@ -25,11 +25,12 @@ from torch import Tensor, nn
 from newfound.assign import assign
 from newfound.batching import Ragged, plan_batches, tokenize
 from newfound.errors import InputError, reason
-from newfound.features import TOKEN_BUDGET, EncoderFeatures, pool
+from newfound.features import EncoderFeatures, pool
 from newfound.files import write_folder, write_json
 from newfound.stages import Advance
 from newfound.task import Fitted
 
+BUDGET = 1024  # tokens a batch
 FORMAT = 1
 CALIBRATION = 300  # texts that the ranges of activations are read from
 COMPARED = 300  # other texts on which int8 is compared with full precision
@@ -78,7 +79,7 @@ class Int8Features:
             pooled[rows] = request.get_output_tensor(0).data
 
         self._queue.set_callback(store)
-        for rows, ids, mask in _batches(tokens, TOKEN_BUDGET["cpu"]):
+        for rows, ids, mask in _batches(tokens, BUDGET):
             self._queue.start_async([ids, mask], rows)
             if advance:
                 advance(len(rows))

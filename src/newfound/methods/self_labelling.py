@@ -201,7 +201,7 @@ def train(
         schedule_steps=-(-len(free) // size) * config.epochs,
         graphs=inputs.resident,
     )
-    with stages.stage("training", config.epochs) as advance:
+    with stages.stage("labelling", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
             drawn = paired_batches(free, size, learnable, labelled_size, rng)
@@ -209,7 +209,7 @@ def train(
                 optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
-            line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
+            line = {"stage": "labelling", "epoch": epoch, "loss": sum(means.values())}
             start.pretrained.history.append(line | means)
             advance(1)
 
