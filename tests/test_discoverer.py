@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from small_texts import KNOWN, QUICK, SmallTask, small_task
 
 from newfound import CategoryDiscoverer, InputError
-from newfound import discoverer as module
+from newfound import discovery as module
 from newfound.assign import assign
 
 
