@@ -18,7 +18,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", ":", "-.")
 RATIOS = (0.25, 0.5, 0.75)
 ACCURACY = "validation_accuracy"
-MAPPED = ("semi-km", "cdac+", "laskm", "dpn-coupled", "dpn", "newfound")  # panels of Fig. 5, then all others
+# Panels of Fig. 5, then all others
+MAPPED = ("semi-km", "cdac+", "laskm", "dpn-coupled", "dpn", "newfound")
 # StackOverflow's labels are digits; these are the tags that they stand for.
 TAGS = (
     "wordpress, oracle, svn, apache, excel, matlab, visual-studio, cocoa, osx, bash, spring, "
