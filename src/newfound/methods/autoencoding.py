@@ -60,7 +60,7 @@ class SAEConfig:
     batch: int = setting(4096, "texts a step of the autoencoder", low=1)
     learning_rate: float = setting(1e-3, "Adam's for the autoencoder")
     epsilon: float = setting(
-        1e-7, "Adam's, as Keras has it; gradients are so small that it slows learning ten times"
+        1e-7, "Adam's, as Keras has it; gradients are so small that it sets the pace"
     )
     starts: int = setting(10, "k-means starts", low=1)
 
