@@ -131,3 +131,11 @@ def test_little_of_banking_is_padding(paper_data) -> None:  # type: ignore[no-un
         for rounding in ROUNDING.values():
             _, grids = pack(drawn, rounding=rounding)
             assert sum(rows * width for rows, width in grids) / drawn.sum() <= 1.10
+
+
+def test_the_plain_way_gives_every_text_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = np.array([[5, 40, 7], [60, 3, 3]])
+    monkeypatch.setenv("NEWFOUND_PLAIN", "1")
+    places, grids = pack(lengths, rounding=2)
+    assert grids == [(3, 48), (3, 64)]
+    assert places.tolist() == [[0, 48, 96], [0, 64, 128]]

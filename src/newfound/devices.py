@@ -1,5 +1,6 @@
 """Where the work runs."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,6 +34,14 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+def plain() -> bool:
+    """Whether to compute the plain way, to compare with: NEWFOUND_PLAIN=1 in the environment.
+
+    A text a row, nothing recorded and replayed, full precision on a GPU, too.
+    """
+    return os.environ.get("NEWFOUND_PLAIN", "0") not in ("", "0")
 
 
 def describe_device(device: torch.device) -> str:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from newfound.batching import Batch, Cells, Ragged, plan_batches, to_device
+from newfound.devices import plain
 from newfound.features import TOKEN_BUDGET, EncoderFeatures
 from newfound.files import write_atomically
 from newfound.stages import Advance
@@ -180,7 +181,7 @@ def features_of(
     for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
         index = torch.from_numpy(rows[part]).to(model.device)
         states = inputs.padded(index, int(lengths[part].max()))
-        with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda):
+        with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda and not plain()):
             found = model.from_states(*states)
         raw[torch.from_numpy(part).to(model.device)] = found.float()
     return model.finish(raw) if finished else raw

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from newfound.backbone import Backbone
 from newfound.batching import Batch
+from newfound.devices import plain
 from newfound.errors import InputError
 
 Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
@@ -75,11 +76,12 @@ class HalfCopies:
     """bfloat16 copies of backbones' weights, which stand in for them while a step runs."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
+        kind = torch.float32 if plain() else torch.bfloat16
         backbones = {m for module in modules for m in module.modules() if isinstance(m, Backbone)}
         self.places: list[tuple[nn.Module, str, nn.Parameter, nn.Parameter]] = []
         for owner in (m for backbone in backbones for m in backbone.modules()):
             for name, weight in owner.named_parameters(recurse=False):
-                copy = nn.Parameter(weight.detach().bfloat16(), weight.requires_grad)
+                copy = nn.Parameter(weight.detach().to(kind, copy=True), weight.requires_grad)
                 self.places.append((owner, name, weight, copy))
         learning = [(weight, copy) for _, _, weight, copy in self.places if weight.requires_grad]
         self.masters: list[Tensor] = [weight for weight, _ in learning]
@@ -138,15 +140,15 @@ class Optimiser:
         self.parameters = [weight for _, weight in chosen]
         self.device = self.parameters[0].device
         on_gpu = self.device.type == "cuda"
-        self.graphs = graphs and on_gpu
+        self.graphs = graphs and on_gpu and not plain()
         self.learning_rate = learning_rate
         self.schedule_steps, self.warmup = schedule_steps, warmup
         self.done = 0
         self._rate = torch.tensor(learning_rate, device=self.device)
         # Biases and norms are vectors: they are not decayed.
         decayed: list[Tensor] = [w for _, w in chosen if w.ndim > 1]
-        plain: list[Tensor] = [w for _, w in chosen if w.ndim <= 1]
-        groups = [(g, d) for g, d in ((decayed, weight_decay), (plain, 0.0)) if g]
+        vectors: list[Tensor] = [w for _, w in chosen if w.ndim <= 1]
+        groups = [(g, d) for g, d in ((decayed, weight_decay), (vectors, 0.0)) if g]
         self._adamw = (
             torch.optim.AdamW(
                 [{"params": weights, "weight_decay": decay} for weights, decay in groups],

@@ -46,13 +46,13 @@ class DPNConfig(StartConfig):
     batch: int = setting(256, "unlabelled texts a step in training", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
     temperature: float = setting(
-        0.03,
+        0.015,
         "tau: sharpness of the soft assignment (Eqs. 6, 8); the paper's 0.07 leaves much weight on "
         "wrong prototypes where cosines are as far apart as a sentence encoder's",
         low=1e-3,
     )
     transfer_weight: float = setting(
-        1.0,
+        5.0,
         "gamma: weight of the transfer from labels (Eq. 9); the paper's 10 to 90 go with features "
         "of no fixed length, whose distances are that much larger",
     )
@@ -84,6 +84,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "epochs": 10,
         "learning_rate": 1e-4,
         "temperature": 0.05,
+        "transfer_weight": 1.0,
         "starts": 3,
     },
     "balanced": {
