@@ -1,0 +1,7 @@
+"""`python -m newfound` is the command `newfound`."""
+
+import sys
+
+from newfound.cli import main
+
+sys.exit(main())
