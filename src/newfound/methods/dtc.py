@@ -42,7 +42,7 @@ class DTCConfig(StartConfig):
     patience: int = setting(
         10, "epochs without better validation texts, in accuracy and later NMI, before it stops"
     )
-    pretrain_learning_rate: float = setting(2e-5, "learning rate of pretraining")
+    pretrain_learning_rate: float = setting(5e-4, "learning rate of pretraining (theirs: 2e-5)")
     pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
     masked_words: bool = setting(False, "masked-word modelling in pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in self-training")
