@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 import torch
 from bench_fakes import save_tiny_data_set
 
+from newfound import devices
 from newfound.batching import Ragged
 from newfound.bench import growth, speed, steps
 from newfound.bench.datasets import DataSet, read_data_set
 from newfound.bench.layouts import in_turns, measure_encoding, measure_kmeans, measure_training
 from newfound.bench.lines import read_lines
 from newfound.bench.processes import Finished, newfound_command, run_process
+from newfound.bench.runner import Plan
 from newfound.bench.speed_table import GOALS, speed_table
 from newfound.cli import main
 from newfound.encoder import load_encoder
@@ -136,7 +139,11 @@ def test_discover_is_compared_with_peers(
 
     monkeypatch.setattr(speed, "run_process", fake)
     asked = speed.Asked(
-        read_data_set(tiny_data, "banking"), 60, 1, encoder=tiny_encoder, efforts=("fast",)
+        read_data_set(tiny_data, "banking"),
+        texts=60,
+        repeats=1,
+        encoder=tiny_encoder,
+        efforts=("fast",),
     )
     measures, notes = speed.MEASURE["discover"](asked)
     assert set(measures) == {"encoding", "fast"}
@@ -234,6 +241,7 @@ def test_the_table_says_which_goals_hold() -> None:
                 "predict 210 texts": {"texts": 210, "seconds": 9.0, "peak_mb": 900},
             },
         ),
+        line("runs", {"banking": {"seconds": 40.0}, "clinc": {"seconds": 120.0}}),
     ]
     table = speed_table(lines)
     holds = list(goals(table).values())
@@ -242,6 +250,7 @@ def test_the_table_says_which_goals_hold() -> None:
         "yes",  # k-means
         *("yes", "yes", "no", "no", "yes"),  # fast, its accuracy, balanced, accuracy, BERTopic
         *("no", "no"),  # memory, time per text
+        *("yes", "no"),  # whole runs
     ]
     assert "| int8 | 6.00 | 0.9985 | 2.50 |" in table
     assert "| `newfound discover --effort fast` | 13.00 | 73.0 | 1.30 |" in table
@@ -268,6 +277,26 @@ def test_epochs_beside_the_plain_way(
     assert (found["pretraining"]["steps"], found["training"]["steps"]) == (1, 1)
     assert found["pretraining"]["flop"] > 0
     assert "floor_seconds" not in found["training"]  # this device's peak is not known
+
+
+def test_whole_runs_and_one_the_plain_way(
+    tiny_data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain: list[bool] = []
+    real = steps.run
+
+    def watched(plan: Plan, data: DataSet) -> Any:
+        plain.append(devices.plain())
+        assert (plan.method, plan.seed) == ("dpn", 3)
+        return real(replace(plan, settings={"pretrain_epochs": 1, "epochs": 1}), data)
+
+    monkeypatch.setattr(steps, "run", watched)
+    found = steps.measure_runs(tiny_data, tiny_encoder, 3)
+    assert list(found) == ["banking", "banking, plain"]  # the other data sets are not there
+    assert plain == [False, True]
+    assert not devices.plain()
+    assert found["banking"]["seconds"] >= found["banking"]["pretraining_seconds"] > 0
+    assert 0 < found["banking"]["accuracy"] <= 100
 
 
 def test_the_least_cost_of_an_epoch_by_hand(tiny_encoder: str) -> None:

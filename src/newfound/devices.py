@@ -8,6 +8,8 @@ import torch
 
 from newfound.errors import InputError
 
+PLAIN_VARIABLE = "NEWFOUND_PLAIN"
+
 
 def find_device(name: str | None) -> torch.device:
     """The named device, or the best there is."""
@@ -41,7 +43,7 @@ def plain() -> bool:
 
     A text a row, nothing recorded and replayed, full precision on a GPU, too.
     """
-    return os.environ.get("NEWFOUND_PLAIN", "0") not in ("", "0")
+    return os.environ.get(PLAIN_VARIABLE, "0") not in ("", "0")
 
 
 def describe_device(device: torch.device) -> str:

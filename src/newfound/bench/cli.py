@@ -111,8 +111,8 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         "--only",
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
-        help="encoding, training, kmeans, discover, imports, growth, epochs (default: not the last "
-        "two)",
+        help="encoding, training, kmeans, discover, imports, growth, epochs, runs (default: not the "
+        "last three)",
     )
     command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
     command.add_argument(
@@ -141,7 +141,7 @@ def _add_tables(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         default=Path("benchmarks"),
-        help="where the tables go; its README.md and the one above it are filled, too",
+        help="where the tables go; the pages that show some are filled, too",
     )
 
 

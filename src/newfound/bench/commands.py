@@ -157,8 +157,10 @@ def speed(options: argparse.Namespace) -> None:
             raise InputError(f"{flag} must be at least 1, not {value}")
     if options.growth_texts < 8:
         raise InputError(f"--growth-texts must be at least 8, not {options.growth_texts}")
+    folder = data_folder(getattr(options, "data", None))
     asked = Asked(
-        read_data_set(data_folder(getattr(options, "data", None)), "banking"),
+        read_data_set(folder, "banking"),
+        folder,
         texts=options.texts,
         repeats=options.repeats,
         encoder=options.encoder,

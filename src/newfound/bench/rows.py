@@ -9,6 +9,7 @@ from typing import Any
 from newfound.bench.lines import Line
 
 NONE = "–"  # noqa: RUF001 - an en dash is how an empty cell reads
+SHARED = ("pretraining", "autoencoder")  # parts of a run that a later one may find kept
 # Settings that a pretraining depends on, beside those that begin with "pretrain".
 PRETRAINING = (
     "head",
@@ -95,24 +96,28 @@ def seed_list(seeds: Sequence[int]) -> str:
 
 
 def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
-    """Seconds a run takes, its pretraining included even where a run found it in the cache."""
+    """Seconds a run takes, with what it shares with others even where it found that kept."""
     taken = {
-        _pretraining(line): line["seconds"]["pretraining"]
+        (part, _shared(line)): line["seconds"][part]
         for line in lines
-        if "pretraining" in line.get("seconds", {})
+        for part in SHARED
+        if part in line.get("seconds", {})
     }
-    totals, known = [], True
+    totals, missing = [], set()
     for line in row.lines:
         seconds, extra = line["seconds"], 0.0
-        if "pretraining (kept)" in seconds:
-            known = known and _pretraining(line) in taken
-            extra = taken.get(_pretraining(line), 0.0) - seconds["pretraining (kept)"]
+        for part in SHARED:
+            if f"{part} (kept)" not in seconds:
+                continue
+            if (part, _shared(line)) not in taken:
+                missing.add(part)
+            extra += taken.get((part, _shared(line)), 0.0) - seconds[f"{part} (kept)"]
         totals.append(seconds["total"] + extra)
-    return f"{statistics.fmean(totals):.0f}" + ("" if known else " + pretraining")
+    return " + ".join([f"{statistics.fmean(totals):.0f}", *sorted(missing)])
 
 
-def _pretraining(line: Line) -> str:
-    """What makes the pretraining of two runs the same."""
+def _shared(line: Line) -> str:
+    """What makes the pretraining of two runs, or their autoencoder, the same."""
     fields = ("data_set", "encoder", "seed", "known_ratio", "labelled_ratio", "device")
     config = line["config"]
     settings = {

@@ -20,8 +20,9 @@ from newfound.bench.peers import PACKAGES
 from newfound.bench.processes import Finished, newfound_command, run_process
 from newfound.errors import InputError
 
-SECTIONS = ("encoding", "training", "kmeans", "discover", "imports", "growth", "epochs")
-USUAL = SECTIONS[:-2]  # growth takes many minutes, epochs want a GPU: only when they are named
+SECTIONS = ("encoding", "training", "kmeans", "discover", "imports", "growth", "epochs", "runs")
+USUAL = SECTIONS[:-3]  # growth takes many minutes, epochs and runs want a GPU: only when named
+ON_GPU = ("epochs", "runs")  # if there is one
 KNOWN_RATIO, LABELLED_RATIO = 0.75, 0.1
 TRAINING_TEXTS = 512
 Measures = dict[str, dict[str, Any]]
@@ -32,6 +33,7 @@ class Asked:
     """What is to be measured, on what, how often."""
 
     data: DataSet
+    folder: Path | None = None  # of all data sets; whole runs take every one that is there
     texts: int = 4000
     repeats: int = 3
     encoder: str = "minilm"
@@ -111,7 +113,7 @@ def _line(asked: Asked, section: str, measures: Measures, notes: list[str]) -> L
         "config": {"texts": asked.texts, "repeats": asked.repeats},
         "measures": measures,
         "notes": notes,
-        "device": describe_device(find_device(None if section == "epochs" else "cpu")),
+        "device": describe_device(find_device(None if section in ON_GPU else "cpu")),
         "versions": versions(),
         "commit": commit(),
     }
@@ -242,6 +244,13 @@ def _epochs(asked: Asked) -> tuple[Measures, list[str]]:
     return measure_epochs(asked.data, asked.encoder, find_device(None), asked.repeats), []
 
 
+def _runs(asked: Asked) -> tuple[Measures, list[str]]:
+    from newfound.bench.steps import measure_runs
+
+    assert asked.folder is not None
+    return measure_runs(asked.folder, asked.encoder, asked.seed), []
+
+
 MEASURE: dict[str, Callable[[Asked], tuple[Measures, list[str]]]] = {
     "encoding": _encoding,
     "training": _training,
@@ -250,6 +259,7 @@ MEASURE: dict[str, Callable[[Asked], tuple[Measures, list[str]]]] = {
     "imports": _imports,
     "growth": _growth,
     "epochs": _epochs,
+    "runs": _runs,
 }
 
 

@@ -15,6 +15,7 @@ TITLES = {
     "imports": "Starting",
     "growth": "Many texts",
     "epochs": "An epoch of DPN, ours and the plain way, and what it must cost at least",
+    "runs": "A whole run of DPN, alone on the device",
 }
 # What the others are compared with, and how the comparison reads.
 AGAINST = {
@@ -54,10 +55,34 @@ def speed_table(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
+def gpu_table(lines: Sequence[Line]) -> str:
+    """What DPN costs on a GPU: an epoch before, now and at least; whole runs."""
+    found = {line["method"]: line for line in lines if line.get("kind") == "speed"}
+    parts = []
+    if "epochs" in found:
+        measures = found["epochs"]["measures"]
+        body = [
+            [
+                stage,
+                _cell(measures[f"{stage}, plain"].get("seconds"), ".2f"),
+                *(_cell(measures[stage].get(key), form) for key, _, form in GPU_COLUMNS),
+            ]
+            for stage in ("pretraining", "training")
+        ]
+        header = ["an epoch of", "the plain way, seconds", *(title for _, title, _ in GPU_COLUMNS)]
+        parts.append(markdown(header, body))
+    if "runs" in found:
+        parts.append(f"{TITLES['runs']}:\n")
+        parts.append(_section("runs", found["runs"]["measures"]))
+    return "\n".join(parts)
+
+
 def _about(line: Line) -> str:
     config = line["config"]
     notes = [note for note in line.get("notes", []) if note]
-    measured = f"{line['device']}, {line['encoder']}, medians of {config['repeats']}"
+    measured = f"{line['device']}, {line['encoder']}"
+    if line["method"] != "runs":
+        measured += f", medians of {config['repeats']}"
     if line["method"] in ("encoding", "discover"):
         measured += f", {config['texts']:,} texts of {line['data_set']}"
     return "; ".join([measured, *notes])
@@ -151,6 +176,14 @@ def _time_goal(measures: Mapping[str, Measures]) -> tuple[str, bool]:
     return f"{first:.0f}, then {second:.0f} µs a text", second <= CONSTANT * first
 
 
+def _run_goal(names: tuple[str, ...], most: float) -> Any:
+    def check(measures: Mapping[str, Measures]) -> tuple[str, bool]:
+        taken = [measures["runs"][name]["seconds"] for name in names if name in measures["runs"]]
+        return " and ".join(f"{seconds:.0f} s" for seconds in taken), max(taken) <= most
+
+    return check
+
+
 GOALS: tuple[Goal, ...] = (
     ("fp32 encoding, against sentence-transformers", ">= 1.4", _encoding_goal("fp32", 1.4)),
     ("int8 encoding, against sentence-transformers", ">= 3.5", _encoding_goal("int8", 3.5)),
@@ -163,6 +196,12 @@ GOALS: tuple[Goal, ...] = (
     ("`discover --effort fast`, of BERTopic's time", "<= 0.6", _bertopic_goal),
     ("`predict`: memory beyond that of a small table", f"<= {FLAT_MB} MB", _memory_goal),
     ("`predict`: time per text, first and second half", "constant", _time_goal),
+    ("DPN on one H200, BANKING", "<= 45 s", _run_goal(("banking",), 45)),
+    (
+        "DPN on one H200, StackOverflow and CLINC",
+        "<= 100 s",
+        _run_goal(("stackoverflow", "clinc"), 100),
+    ),
 )
 
 
@@ -171,6 +210,8 @@ GOALS: tuple[Goal, ...] = (
 COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("seconds", "seconds", ".2f"),
     ("floor_seconds", "floor, seconds", ".3f"),
+    ("pretraining_seconds", "pretraining", ".1f"),
+    ("training_seconds", "training", ".1f"),
     ("steps", "steps", ",.0f"),
     ("flop", "FLOP", ".1e"),
     ("bytes", "bytes moved by AdamW", ".1e"),
@@ -180,6 +221,15 @@ COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("inertia", "inertia", ",.1f"),
     ("process_seconds", "seconds, imports included", ".1f"),
     ("peak_mb", "peak memory, MB", ",.0f"),
+)
+
+
+GPU_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("seconds", "here, seconds", ".2f"),
+    ("floor_seconds", "floor, seconds", ".3f"),
+    ("steps", "steps", ",.0f"),
+    ("flop", "FLOP", ".1e"),
+    ("bytes", "bytes moved by AdamW", ".1e"),
 )
 
 

@@ -5,9 +5,11 @@ all, frozen layers run again in every epoch, scores of the whole vocabulary at e
 precision, one kernel at a time. It is timed over some steps and scaled to an epoch.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ from torch import Tensor, nn
 
 from newfound.backbone import MaskedWordHead
 from newfound.batching import Ragged, tokenize
-from newfound.bench.datasets import DataSet, make_split
+from newfound.bench.datasets import DATA_SETS, DataSet, make_split, read_data_set
 from newfound.bench.layouts import Measures
-from newfound.bench.runner import split_task
+from newfound.bench.runner import Plan, run, split_task
+from newfound.devices import PLAIN_VARIABLE
 from newfound.encoder import Encoder, load_encoder
 from newfound.features import EncoderFeatures, pool
 from newfound.masking import mask_words
@@ -35,6 +38,34 @@ PLAIN_BATCH = 32  # of the released code's pretraining
 # What a device can do, measured: bfloat16 products of large matrices in FLOP/s, copying in bytes/s.
 PEAKS = {"NVIDIA H200": (788e12, 4.3e12)}
 ADAM_BYTES = 34  # a weight a step: weight, gradient and two means in fp32, and the bfloat16 copy
+
+
+def measure_runs(folder: Path, encoder: str, seed: int) -> Measures:
+    """A whole run of DPN on each data set that is there, and BANKING's once more the plain way."""
+    found = {}
+    for name in (name for name in DATA_SETS if (folder / name).is_dir()):
+        data = read_data_set(folder, name)
+        found[name] = _measure_run(Plan(name, "dpn", encoder=encoder, seed=seed), data)
+        if name == "banking":
+            before = os.environ.get(PLAIN_VARIABLE, "0")
+            os.environ[PLAIN_VARIABLE] = "1"
+            try:
+                plan = Plan(name, "dpn", encoder=encoder, seed=seed)
+                found[f"{name}, plain"] = _measure_run(plan, data)
+            finally:
+                os.environ[PLAIN_VARIABLE] = before
+    return found
+
+
+def _measure_run(plan: Plan, data: DataSet) -> dict[str, Any]:
+    line, _, _ = run(plan, data)
+    seconds = line["seconds"]
+    return {
+        "seconds": seconds["total"],
+        "pretraining_seconds": seconds["pretraining"],
+        "training_seconds": seconds["training"],
+        "accuracy": line["scores"]["kmeans"]["all"],
+    }
 
 
 def measure_epochs(data: DataSet, encoder: str, device: torch.device, repeats: int) -> Measures:
