@@ -111,8 +111,8 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         "--only",
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
-        help="encoding, training, kmeans, discover, imports, growth, epochs, runs (default: not the "
-        "last three)",
+        help="encoding, training, kmeans, discover, imports, growth, epochs, runs (default: not "
+        "the last three)",
     )
     command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
     command.add_argument(
