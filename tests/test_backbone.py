@@ -7,6 +7,7 @@ import pytest
 import torch
 from conftest import save_tiny_encoder
 
+from newfound import backbone
 from newfound.backbone import MaskedWordHead, _relative_buckets, attend, read_architecture
 from newfound.encoder import load_encoder
 from newfound.errors import InputError
@@ -121,3 +122,20 @@ def test_attention_by_plain_products_equals_the_fused_one(by_head: bool) -> None
         strict=True,
     ):
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize("length", [4, 7, 15, 16, 17, 22, 31])
+def test_padding_keys_to_whole_vectors_changes_nothing(
+    family: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(str(save_tiny_encoder(tmp_path, family)))
+    torch.manual_seed(0)
+    ids = torch.randint(5, 30, (3, length))
+    mask = torch.arange(length) < torch.tensor([[length], [length - 1], [2]])
+    network = encoder.backbone.eval()
+    with torch.no_grad():
+        padded = network(ids, mask)
+        monkeypatch.setattr(backbone, "SMALL_TAIL", backbone.LANES)
+        plain = network(ids, mask)
+    assert torch.allclose(padded[mask], plain[mask], atol=1e-6)

@@ -544,7 +544,7 @@ def test_a_full_disk_while_saving_from_the_library(small_run: Path, tmp_path: Pa
 def test_a_full_disk_behind_standard_output(small_run: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "newfound.cli", "predict", str(small_run), "-"],
+            [sys.executable, "-m", "newfound", "predict", str(small_run), "-"],
             input=b"rain\n" * 10,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -559,7 +559,7 @@ def test_a_full_disk_behind_standard_output(small_run: Path) -> None:
 
 def test_in_another_process(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "newfound.cli", "discover", "gone.csv", "-o", "run"],
+        [sys.executable, "-m", "newfound", "discover", "gone.csv", "-o", "run"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

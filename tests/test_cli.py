@@ -532,7 +532,7 @@ def test_every_flag_is_explained_with_its_default(name: str) -> None:
 
 def run_process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "newfound.cli", *map(str, arguments)],
+        [sys.executable, "-m", "newfound", *map(str, arguments)],
         capture_output="stdout" not in options,
         check=False,
         **options,
@@ -550,7 +550,7 @@ def test_a_pipe_in_another_process(small_run: Path, tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(small_run: Path) -> None:
-    program = f"'{sys.executable}' -m newfound.cli predict '{small_run}' - | head -n 1"
+    program = f"'{sys.executable}' -m newfound predict '{small_run}' - | head -n 1"
     done = subprocess.run(
         ["bash", "-c", program], input=b"rain\n" * 5000, capture_output=True, check=False
     )

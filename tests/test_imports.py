@@ -75,7 +75,7 @@ def test_the_discoverer_is_there_when_asked_for() -> None:
 
 def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "newfound.cli", "--version"],
+        [sys.executable, "-m", "newfound", "--version"],
         capture_output=True,
         text=True,
         check=True,

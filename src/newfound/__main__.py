@@ -1,7 +1,5 @@
 """`python -m newfound` is the command `newfound`."""
 
-import sys
+from newfound.cli import command
 
-from newfound.cli import main
-
-sys.exit(main())
+command()

@@ -53,4 +53,4 @@ def _end(text: str) -> str:
 
 def newfound_command(*arguments: str) -> list[str]:
     """The command line of this very newfound."""
-    return [sys.executable, "-m", "newfound.cli", *arguments]
+    return [sys.executable, "-m", "newfound", *arguments]

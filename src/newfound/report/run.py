@@ -1,18 +1,21 @@
 """Read the folder that `newfound discover` writes."""
 
+import csv
+import io
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from newfound.categories import Category
 from newfound.errors import InputError
 
 FORMAT = 1
 COLUMNS = ("text", "label", "category", "kind", "probability", "predicted", "x", "y")
+LONGEST_CELL = 2**31 - 1
+RETURN = "\ue000"  # stands for a carriage return inside a text; no letter of any language
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def read_run(folder: Path, name: str | None = None) -> Run:
     path, table = _read_assignments(folder)
     positions = {(c.kind, c.name): position for position, c in enumerate(categories)}
     names = {c.name: position for position, c in enumerate(categories)}
-    kinds, assigned = table["kind"].tolist(), table["category"].tolist()
+    kinds, assigned = table["kind"], table["category"]
     category = _positions(positions, list(zip(kinds, assigned, strict=True)), path)
     # A name that both a known and a novel category carry means, for a model's answer that agrees
     # with the assignment, the same one of the two.
@@ -70,10 +73,10 @@ def read_run(folder: Path, name: str | None = None) -> Run:
     ]
     return Run(
         name=folder.resolve().name if name is None else name,
-        texts=table["text"].tolist(),
+        texts=table["text"],
         category=np.array(category, dtype=np.int64),
         predicted=np.array(predicted, dtype=np.int64),
-        given=(table["label"] != "").to_numpy(dtype=bool),
+        given=np.array([label != "" for label in table["label"]], dtype=bool),
         probability=_numbers(table["probability"]),
         xy=np.stack([_numbers(table["x"]), _numbers(table["y"])], axis=1),
         categories=categories,
@@ -97,8 +100,15 @@ def _positions(
         ) from None
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
-    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+def _numbers(column: list[str]) -> np.ndarray:
+    return np.array([_number(cell) for cell in column], dtype=np.float64)
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
 
 
 def _category(row: Any, path: Path, position: int) -> Category:
@@ -118,35 +128,52 @@ def _category(row: Any, path: Path, position: int) -> Category:
     return Category(**values)
 
 
-def _read_assignments(folder: Path) -> tuple[Path, pd.DataFrame]:
-    parquet, csv = folder / "assignments.parquet", folder / "assignments.csv"
-    path = parquet if parquet.exists() else csv
+def _read_assignments(folder: Path) -> tuple[Path, dict[str, list[str]]]:
+    """The table of the texts, column by column; an empty cell is ""."""
+    parquet = folder / "assignments.parquet"
+    path = parquet if parquet.exists() else folder / "assignments.csv"
     if not path.exists():
         raise InputError(
             f"{folder} has no assignments.csv; give the folder that `newfound discover` wrote"
         )
     try:
-        table = pd.read_parquet(path) if path == parquet else _read_csv(path)
-    except (ValueError, OSError) as error:
+        table = _read_parquet(path) if path == parquet else _read_csv(path)
+    except (ValueError, OSError, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read ({error}); run `newfound discover` again"
         ) from error
-    missing = [name for name in COLUMNS if name not in table.columns]
+    missing = [name for name in COLUMNS if name not in table]
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}; run `newfound discover` again")
-    for name in ("text", "label", "category", "kind", "predicted"):
-        table[name] = table[name].astype(object).where(table[name].notna(), "").astype(str)
     return path, table
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> dict[str, list[str]]:
+    import pandas as pd
+
+    table = pd.read_parquet(path).astype(object)
+    filled = table.where(table.notna(), "").astype(str)
+    return {str(name): filled[name].tolist() for name in filled}
+
+
+def _read_csv(path: Path) -> dict[str, list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        content = file.read()
+    if not content.strip():
+        raise ValueError("it is empty")
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
     # A lone carriage return inside a text is no line end, though it may stand there unquoted.
-    table = pd.read_csv(
-        path, dtype=str, keep_default_na=False, encoding="utf-8", lineterminator="\n"
-    )
-    if not table.columns[-1].endswith("\r"):
-        return table
-    return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    if not content.partition("\n")[0].endswith("\r"):
+        content = content.replace("\r", RETURN)
+    header, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise ValueError(f"row {number} has {len(row)} cells, not {len(header)}")
+    columns = zip(*rows, strict=True) if rows else [()] * len(header)
+    return {
+        name: [cell.replace(RETURN, "\r") for cell in column]
+        for name, column in zip(header, columns, strict=True)
+    }
 
 
 def _read_json(path: Path, kind: type) -> Any:
