@@ -75,15 +75,13 @@ class NewfoundConfig(StartConfig):
 _HEAD_ONLY: dict[str, Any] = {
     "head": "residual",
     "pretrain_layers": 0,
-    "pretrain_epochs": 20,
-    "pretrain_learning_rate": 1e-4,
     "trainable_layers": 0,
     "learning_rate": 1e-3,
     "refresh": 100,
     "label_rate": 1e-3,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 2, "label_epochs": 6, "queue": 16, "starts": 3},
+    "fast": {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16, "starts": 3},
     "balanced": {**_HEAD_ONLY, "epochs": 8, "label_epochs": 16},
     "best": {},
 }
