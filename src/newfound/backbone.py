@@ -92,6 +92,13 @@ class Layer(nn.Module):
 
     def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
         batch, length, width = hidden.shape
+        if torch.jit.is_tracing():  # for int8, where cutting the product apart costs more
+            apart = zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True)
+            by_head = (batch, length, self.heads, width // self.heads)
+            parts = [F.linear(hidden, weight, add).view(by_head) for weight, add in apart]
+            query, key, value = (part.transpose(1, 2) for part in parts)
+            mixed = F.scaled_dot_product_attention(query, key, value, bias)
+            return self._finish(hidden, mixed)
         qkv = self.qkv(hidden).view(batch, length, 3, self.heads, width // self.heads)
         dropout = self.attention_dropout if self.training else 0.0
         if hidden.is_cuda and self.training and length <= SHORT:
@@ -105,7 +112,11 @@ class Layer(nn.Module):
                 padded[:, :length] = qkv[:, :, 1:]
                 key, value = (part.transpose(1, 2) for part in padded.unbind(2))
             mixed = F.scaled_dot_product_attention(query, key, value, bias, dropout)
-        mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+        return self._finish(hidden, mixed)
+
+    def _finish(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """What follows attention; mixed [batch, heads, length, width / heads]."""
+        mixed = mixed.transpose(1, 2).reshape(hidden.shape)
         hidden = self.attention_norm(hidden + self.dropout(self.out(mixed)))
         inner = self.down(self.activation(self.up(hidden)))
         return self.output_norm(hidden + self.dropout(inner))

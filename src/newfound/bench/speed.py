@@ -170,7 +170,7 @@ def _discover(asked: Asked) -> tuple[Measures, list[str]]:
     with tempfile.TemporaryDirectory(prefix="newfound-") as temporary:
         folder = Path(temporary)
         table = drawn.write(folder / "table.csv")
-        for _ in range(asked.repeats):
+        for turn in range(asked.repeats):
             for name in peers:
                 module = [sys.executable, "-m", "newfound.bench.peers", name]
                 done = run_process([*module, str(table), _folder(asked.encoder), k])
@@ -180,6 +180,7 @@ def _discover(asked: Asked) -> tuple[Measures, list[str]]:
             for effort in asked.efforts:
                 run = folder / effort
                 flags = ["--categories", k, "--effort", effort, "--encoder", asked.encoder]
+                flags += ["--seed", str(turn)]
                 columns = ["--text-column", "text", "--label-column", "label", "--device", "cpu"]
                 command = ["discover", str(table), "-o", str(run), "--force", *columns, *flags]
                 done = run_process(newfound_command(*command))
@@ -194,7 +195,7 @@ def _predicted(path: Path) -> list[str]:
 
 
 def _summed_up(runs: Sequence[tuple[float, Finished, float | None]]) -> dict[str, Any]:
-    """Medians over repeats; accuracy over those of peers that draw their own seeds, too."""
+    """Medians over repeats, each of which has a seed of its own."""
     right = [accuracy for _, _, accuracy in runs if accuracy is not None]
     return {
         "seconds": statistics.median(seconds for seconds, _, _ in runs),
