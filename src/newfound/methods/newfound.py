@@ -82,7 +82,13 @@ _HEAD_ONLY: dict[str, Any] = {
 }
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16, "starts": 3},
-    "balanced": {**_HEAD_ONLY, "epochs": 8, "label_epochs": 16, "label_rate": 5e-4},
+    "balanced": {
+        **_HEAD_ONLY,
+        "epochs": 12,
+        "learning_rate": 5e-4,
+        "label_epochs": 16,
+        "label_rate": 5e-4,
+    },
     "best": {},
 }
 
