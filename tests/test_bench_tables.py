@@ -268,3 +268,13 @@ def test_an_effort_below_the_best_is_named() -> None:
     fast["config"] = {**fast["config"], "effort": "fast", "epochs": 1}
     names = [row[0] for row in rows_of(render([best, fast])["table2"]) if row[0].startswith("DPN")]
     assert sorted(names) == ["DPN (`dpn`)", "DPN (`dpn`), effort fast"]
+
+
+def test_of_equal_lines_the_last_counts_and_stands_last(tmp_path: Path) -> None:
+    first, other, again = (
+        {"kind": "speed", "method": "encoding", "config": {"repeats": repeats}, "measures": value}
+        for repeats, value in ((3, 1), (2, 2), (3, 3))
+    )
+    for line in (first, other, again):
+        append_line(tmp_path / "speed.jsonl", line)
+    assert read_results(tmp_path) == [other, again]

@@ -77,7 +77,9 @@ def pretrain(
     model.freeze(frozen_count(config.layers, model.backbone.shape.layers))
     classifier = nn.Linear(model.width, max(1, len(task.known))).to(model.device)
     both = nn.ModuleDict({"model": model, "classifier": classifier})
-    kept = folder / f"pretrained-{_key(both, task, tokens, config, seed)}" if folder else None
+    kept: Path | None = None
+    if folder and config.epochs:
+        kept = folder / f"pretrained-{_key(both, task, tokens, config, seed)}"
     if kept is not None and kept.with_suffix(".json").is_file():
         with stages.stage("pretraining (kept)"):
             both.load_state_dict(load_file(kept.with_suffix(".safetensors")))

@@ -48,13 +48,20 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def read_results(folder: Path) -> list[Line]:
-    """All result lines of a folder, in the order of file names; of equal runs the last one."""
+    """All result lines of a folder, in the order of file names; of equal runs the last one.
+
+    It stands where it was written, so that the last line of a kind is the newest.
+    """
     if not folder.is_dir():
         raise InputError(
             f"the results folder {folder} does not exist; `newfound bench run` makes it"
         )
     lines = [line for path in sorted(folder.glob("*.jsonl")) for line in read_lines(path)]
-    return list({key_of(line): line for line in lines}.values())
+    found: dict[Any, Line] = {}
+    for line in lines:
+        found.pop(key_of(line), None)
+        found[key_of(line)] = line
+    return list(found.values())
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
