@@ -11,10 +11,10 @@ import numpy as np
 
 from newfound.categories import Category
 from newfound.errors import InputError
+from newfound.tables.delimited import LONGEST_FIELD
 
 FORMAT = 1
 COLUMNS = ("text", "label", "category", "kind", "probability", "predicted", "x", "y")
-LONGEST_CELL = 2**31 - 1
 RETURN = "\ue000"  # stands for a carriage return inside a text; no letter of any language
 
 
@@ -161,7 +161,7 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
         content = file.read()
     if not content.strip():
         raise ValueError("it is empty")
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     # A lone carriage return inside a text is no line end, though it may stand there unquoted.
     if not content.partition("\n")[0].endswith("\r"):
         content = content.replace("\r", RETURN)

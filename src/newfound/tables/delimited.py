@@ -13,7 +13,7 @@ from newfound.tables.textfile import TextFile, find_encoding
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 # A longer field is a quote left open; without any limit it would take the whole file into memory.
-_LONGEST_FIELD = 1 << 24
+LONGEST_FIELD = 1 << 24
 _LONG_RECORD = 20  # lines
 
 
@@ -49,7 +49,7 @@ class Delimited:
 def open_delimited(path: Path, expected: str) -> Delimited:
     """Read a file through once to find its columns, delimiter and faults."""
     # The limit is the csv module's own, for all its readers: it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     file = find_encoding(path)
     delimiter = _find_delimiter(file, expected)
     notes = list(file.notes)
