@@ -186,13 +186,9 @@ def curves(plt: Any, stored: Sequence[Artefact], data_set: str) -> Any:
         _draw_curves(axes, steps, [ACCURACY], COLOURS[2:])
         best = max(steps, key=lambda step: step[ACCURACY])
         axes.plot(best["epoch"], best[ACCURACY], "o", color=COLOURS[1])
-        axes.annotate(
-            f"kept: epoch {best['epoch']}, {100 * best[ACCURACY]:.1f}%",
-            (best["epoch"], best[ACCURACY]),
-            xytext=(0, -18),
-            textcoords="offset points",
-            ha="center" if best["epoch"] < 0.7 * len(steps) else "right",
-        )
+        # In the corner that a curve which rises leaves free
+        kept = f"kept: epoch {best['epoch']}, {100 * best[ACCURACY]:.1f}%"
+        axes.text(0.97, 0.08, kept, transform=axes.transAxes, ha="right")
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
         axes.set_title(f"{stage}: validation accuracy")
     figure.suptitle(_run_title(chosen), fontsize=11)
