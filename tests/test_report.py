@@ -112,6 +112,15 @@ class TestReading:
         assert run.texts[:4] == wanted
         assert np.isfinite(run.xy).all()
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_characters_without_a_language_stay_as_they_are(self, tmp_path: Path, end: str) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
+        wanted = ["one\rtwo", "\ue000 and \ue001"]
+        table.loc[:1, "text"] = wanted
+        table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
+        assert read_run(tmp_path).texts[:2] == wanted
+
     def test_a_folder_that_is_none(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is not a folder"):
             read_run(tmp_path / "absent")

@@ -51,8 +51,7 @@ ACTIVATIONS = {
 # measured up to 64 tokens, and rows of packed texts may have twice as many.
 SHORT = 128
 # On a CPU attention goes over the keys of a text in vectors of this many, and over what is left of
-# them one by one. So keys are padded to whole vectors, unless little is left: about a twentieth of
-# the time of encoding short texts.
+# them one by one. So keys are padded to whole vectors, unless little is left.
 LANES, SMALL_TAIL = 16, 5
 
 

@@ -46,6 +46,19 @@ def plain() -> bool:
     return os.environ.get(PLAIN_VARIABLE, "0") not in ("", "0")
 
 
+@contextmanager
+def plainly() -> Iterator[None]:
+    """A block that computes the plain way."""
+    before = os.environ.get(PLAIN_VARIABLE)
+    os.environ[PLAIN_VARIABLE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[PLAIN_VARIABLE]
+        if before is not None:
+            os.environ[PLAIN_VARIABLE] = before
+
+
 def describe_device(device: torch.device) -> str:
     """A name for result files: the GPU's own, or the number of CPU threads."""
     if device.type == "cuda":

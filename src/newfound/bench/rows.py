@@ -107,6 +107,7 @@ def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
     for line in row.lines:
         seconds, extra = line["seconds"], 0.0
         for part in SHARED:
+            # Older lines say so even of a pretraining of no epochs.
             if f"{part} (kept)" not in seconds or line["config"].get("pretrain_epochs") == 0:
                 continue
             if (part, _shared(line)) not in taken:

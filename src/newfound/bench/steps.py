@@ -5,7 +5,6 @@ all, frozen layers run again in every epoch, scores of the whole vocabulary at e
 precision, one kernel at a time. It is timed over some steps and scaled to an epoch.
 """
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from newfound.batching import Ragged, tokenize
 from newfound.bench.datasets import DATA_SETS, DataSet, make_split, read_data_set
 from newfound.bench.layouts import Measures
 from newfound.bench.runner import Plan, run, split_task
-from newfound.devices import PLAIN_VARIABLE
+from newfound.devices import plainly
 from newfound.encoder import Encoder, load_encoder
 from newfound.features import EncoderFeatures, pool
 from newfound.masking import mask_words
@@ -45,15 +44,11 @@ def measure_runs(folder: Path, encoder: str, seed: int) -> Measures:
     found = {}
     for name in (name for name in DATA_SETS if (folder / name).is_dir()):
         data = read_data_set(folder, name)
-        found[name] = _measure_run(Plan(name, "dpn", encoder=encoder, seed=seed), data)
+        plan = Plan(name, "dpn", encoder=encoder, seed=seed)
+        found[name] = _measure_run(plan, data)
         if name == "banking":
-            before = os.environ.get(PLAIN_VARIABLE, "0")
-            os.environ[PLAIN_VARIABLE] = "1"
-            try:
-                plan = Plan(name, "dpn", encoder=encoder, seed=seed)
+            with plainly():
                 found[f"{name}, plain"] = _measure_run(plan, data)
-            finally:
-                os.environ[PLAIN_VARIABLE] = before
     return found
 
 

@@ -56,8 +56,8 @@ from newfound.task import Fitted, Task
 class DACConfig(StartConfig):
     """Settings of the loop; the defaults are those of DAC in the TEXTOIR toolkit but two.
 
-    The learning rates were chosen again (benchmarks/search.md): theirs, 5e-5 for both, are for
-    BERT's features, five times as large as a small sentence encoder's.
+    The learning rates were chosen again (benchmarks/search.md): theirs, 5e-5 for both, go with
+    BERT. We think that features of a small sentence encoder are too small for them.
     """
 
     pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")

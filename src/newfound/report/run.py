@@ -14,8 +14,8 @@ from newfound.errors import InputError
 from newfound.tables.delimited import LONGEST_FIELD
 
 FORMAT = 1
+PRIVATE = range(0xE000, 0xF900)  # characters that no language has
 COLUMNS = ("text", "label", "category", "kind", "probability", "predicted", "x", "y")
-RETURN = "\ue000"  # stands for a carriage return inside a text; no letter of any language
 
 
 @dataclass(frozen=True)
@@ -163,15 +163,17 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
         raise ValueError("it is empty")
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     # A lone carriage return inside a text is no line end, though it may stand there unquoted.
+    stand_in = "\r"
     if not content.partition("\n")[0].endswith("\r"):
-        content = content.replace("\r", RETURN)
+        stand_in = next(letter for letter in map(chr, PRIVATE) if letter not in content)
+        content = content.replace("\r", stand_in)
     header, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise ValueError(f"row {number} has {len(row)} cells, not {len(header)}")
     columns = zip(*rows, strict=True) if rows else [()] * len(header)
     return {
-        name: [cell.replace(RETURN, "\r") for cell in column]
+        name: [cell.replace(stand_in, "\r") for cell in column]
         for name, column in zip(header, columns, strict=True)
     }
 
