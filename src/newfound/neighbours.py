@@ -1,10 +1,13 @@
-"""Nearest neighbours among texts, never holding an N x N matrix."""
+"""Nearest neighbours among texts, never holding an N x N matrix, and what their labels say."""
+
+import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 BLOCK = 2**24  # similarities held at a time
+STRAY = 0.1  # labels near a text of a novel category, for each one near a text of a known one
 
 
 @torch.no_grad()
@@ -21,3 +24,22 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
         similar[own, start + own] = -2.0
         found[start : start + rows] = similar.topk(count, dim=1).indices
     return found
+
+
+@torch.no_grad()
+def known_odds(neighbours: Tensor, targets: Tensor, doubt: float) -> Tensor | None:
+    """Log odds [N] that a text is of a known category, by the labels among its neighbours [N, k].
+
+    Where labels were given to texts of known categories at random, a text of such a category has
+    about as many labelled neighbours as labelled texts have; a text of a novel one has few. Both
+    numbers are Poisson's. Known and novel remain possible, each with a chance of `doubt` at least.
+    None if nothing is labelled (targets [N] are -1).
+    """
+    labelled = targets >= 0
+    if not bool(labelled.any()):
+        return None
+    count = labelled[neighbours].sum(1).float()  # [N]
+    usual = count[labelled].mean()
+    odds = count * math.log(1 / STRAY) - (1 - STRAY) * usual
+    most = math.log((1 - doubt) / doubt)
+    return odds.clamp(-most, most)

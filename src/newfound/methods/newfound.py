@@ -25,14 +25,18 @@ from newfound.batching import Batch, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
+from newfound.kmeans import seeded_kmeans
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
 from newfound.methods.self_labelling import SelfLabellingConfig, label_and_settle
 from newfound.methods.starting import Start, StartConfig, begin
-from newfound.neighbours import nearest_neighbours
+from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
+from newfound.relocation import relocate
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
+
+MOST_NEIGHBOURS = 512  # so that memory grows no faster than the texts
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,13 @@ class NewfoundConfig(StartConfig):
         0.25, "share of words replaced at random in each view, where the words are read"
     )
     starts: int = setting(10, "starts of the k-means that the categories begin from", low=1)
+    relocate: int = setting(
+        5,
+        "move prototypes to where one is missing every so many epochs; 0: never",
+    )
+    doubt: float = setting(
+        0.1, "least chance that a text is known or novel against its neighbours' labels", high=0.5
+    )
     label_epochs: int = setting(30, "epochs of self-made labels")
     label_rate: float = setting(2e-5, "learning rate of self-made labels")
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
@@ -79,9 +90,11 @@ _HEAD_ONLY: dict[str, Any] = {
     "learning_rate": 1e-3,
     "refresh": 100,
     "label_rate": 1e-3,
+    "starts": 1,
+    "relocate": 2,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16, "starts": 3},
+    "fast": {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16},
     "balanced": {
         **_HEAD_ONLY,
         "epochs": 12,
@@ -116,12 +129,32 @@ def fit(
         replaced_words=config.replaced_words,
         starts=config.starts,
     )
-    return label_and_settle(start, task, labelling, seed=seed, stages=stages)
+    with stages.stage("clustering"):
+        features = features_of(start.model, start.inputs)
+        targets = torch.from_numpy(task.targets).to(features.device)
+        found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
+        if config.relocate:
+            found = relocate(features, targets, found, seed=seed)
+        odds = None
+        if config.doubt < 0.5:
+            count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
+            odds = known_odds(nearest_neighbours(features, count), targets, config.doubt)
+    return label_and_settle(
+        start,
+        task,
+        labelling,
+        features,
+        found.centres,
+        seed=seed,
+        stages=stages,
+        known_odds=odds,
+        relocate_every=config.relocate,
+    )
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
     """How many neighbours a text has: a share of the mean size of a category, at least one."""
-    return max(1, min(texts - 1, round(share * texts / categories)))
+    return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
 
 
 def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages) -> None:

@@ -42,6 +42,7 @@ from newfound.masking import replace_words
 from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.optimise import Optimiser
+from newfound.relocation import relocate_directions
 from newfound.sinkhorn import sinkhorn
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -95,6 +96,9 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
+SETTLING = 0.2  # share of the epochs at the end in which no direction is moved elsewhere
+
+
 class CosineHead(nn.Module):
     """A classifier: the cosine of a feature with one direction a category, seen from `origin`."""
 
@@ -129,19 +133,38 @@ def fit(
 ) -> Fitted:
     """Find categories by balanced self-made labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    return label_and_settle(start, task, config, seed=seed, stages=stages)
-
-
-def label_and_settle(
-    start: Start, task: Task, config: SelfLabellingConfig, *, seed: int, stages: Stages
-) -> Fitted:
-    """Start a classifier at k-means with pinned labels, train it; its directions are prototypes."""
     with stages.stage("clustering"):
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
         found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
-    head = CosineHead(found.centres, features.mean(0))
-    train(start, head, features, task, config, seed, stages)
+    return label_and_settle(start, task, config, features, found.centres, seed=seed, stages=stages)
+
+
+def label_and_settle(
+    start: Start,
+    task: Task,
+    config: SelfLabellingConfig,
+    features: Tensor,
+    centres: Tensor,
+    *,
+    seed: int,
+    stages: Stages,
+    known_odds: Tensor | None = None,
+    relocate_every: int = 0,
+) -> Fitted:
+    """Start a classifier at `centres` [K, d], train it; its directions are the prototypes."""
+    head = CosineHead(centres, features.mean(0))
+    train(
+        start,
+        head,
+        features,
+        task,
+        config,
+        seed,
+        stages,
+        known_odds=known_odds,
+        relocate_every=relocate_every,
+    )
     with stages.stage("settling"):
         features = features_of(start.model, start.inputs)
         return fitted_with(
@@ -162,8 +185,15 @@ def train(
     config: SelfLabellingConfig,
     seed: int,
     stages: Stages,
+    *,
+    known_odds: Tensor | None = None,
+    relocate_every: int = 0,
 ) -> None:
-    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue."""
+    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue.
+
+    `known_odds` [N] are the log odds that a text is of a known category, as far as anything but the
+    text itself says so. Every `relocate_every` epochs directions may move to where one is missing.
+    """
     model, inputs = start.model, start.inputs
     device = model.device
     # Held-out texts keep their label from training, so they count as unlabelled here.
@@ -176,7 +206,9 @@ def train(
     size, labelled_size = min(config.batch, len(free)), min(config.labelled_batch, len(learnable))
     # No longer than the texts beside the batch, so that none is counted twice.
     recent = rng.permutation(free)[: min(config.queue * start.k, len(free) - size)]
-    queue = features[torch.from_numpy(recent).to(device)]  # [Q, d], changed in place
+    waiting_rows = torch.from_numpy(recent).to(device)
+    queue = features[waiting_rows]  # [Q, d], changed in place like its rows
+    known = (torch.arange(start.k, device=device) < len(task.known)).float()  # [K]
     reads_words = model.frozen_layers < 0 and config.replaced_words > 0
 
     def losses(batch: Batch) -> dict[str, Tensor]:
@@ -187,9 +219,13 @@ def train(
         rows = batch.rows.chunk(2)[0]  # every text is there twice
         first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
-            waiting = head(queue)
+            waiting, prior = head(queue), None
+            if known_odds is not None:
+                texts = torch.cat([rows[:size], rows[:size], waiting_rows])
+                prior = known_odds[texts, None] * known  # [2B + Q, K]
+                waiting_rows.copy_(torch.cat([rows[:size], waiting_rows])[: len(queue)])
             queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
-        found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config)}
+        found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config, prior)}
         if labelled_size:
             scores = torch.cat([first[size:], second[size:]]) / config.temperature
             found["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]].repeat(2))
@@ -203,6 +239,13 @@ def train(
     )
     with stages.stage("labelling", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
+            due = relocate_every and epoch > 1 and (epoch - 1) % relocate_every == 0
+            if due and epoch <= (1 - SETTLING) * config.epochs:
+                seen = features_of(model, inputs) - head.origin
+                rows = relocate_directions(seen, targets, head.rows, seed=seed + epoch)
+                if rows is not None:
+                    head.rows.data.copy_(rows)
+                    optimiser.forget([head.rows])
             model.train()
             drawn = paired_batches(free, size, learnable, labelled_size, rng)
             for batch in inputs.batches(np.concatenate([drawn, drawn], axis=1)):
@@ -215,13 +258,21 @@ def train(
 
 
 def swapped_loss(
-    first: Tensor, second: Tensor, waiting: Tensor, config: SelfLabellingConfig
+    first: Tensor,
+    second: Tensor,
+    waiting: Tensor,
+    config: SelfLabellingConfig,
+    prior: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy of each view with the balanced targets that the other view gives.
 
     Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K]. Both views
-    are balanced together, with one solution for the two.
+    are balanced together, with one solution for the two. `prior` [2B + Q, K] are log odds that
+    multiply the shares before the balance.
     """
-    wanted = sinkhorn(torch.cat([second, first, waiting]), config.epsilon, config.balance)
+    scores = torch.cat([second, first, waiting])
+    if prior is not None:
+        scores = scores + config.epsilon * prior
+    wanted = sinkhorn(scores, config.epsilon, config.balance)
     scores = torch.cat([first, second]) / config.temperature
     return F.cross_entropy(scores, wanted[: len(scores)])
