@@ -7,17 +7,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import poisson
 from small_texts import KNOWN, SmallTask, small_task
 
 from newfound.assign import assign
 from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
+from newfound.lloyd import Clustering
 from newfound.masking import replace_words
 from newfound.methods import newfound, resolve_config, self_labelling
 from newfound.methods.newfound import contrast_batches, neighbour_count, positives
 from newfound.methods.self_labelling import SelfLabellingConfig
 from newfound.metrics import accuracy
-from newfound.neighbours import nearest_neighbours
+from newfound.neighbours import STRAY, known_odds, nearest_neighbours
 from newfound.stages import Stages
 from newfound.task import Fitted, Task, make_task
 
@@ -38,6 +40,36 @@ def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = nearest_neighbours(x, 5)
     monkeypatch.setattr("newfound.neighbours.BLOCK", 120)
     assert torch.equal(nearest_neighbours(x, 5), whole)
+
+
+@given(seed=st.integers(0, 999))
+@settings(max_examples=40, deadline=None)
+def test_odds_by_loop(seed: int) -> None:
+    """Poisson's chances of so many labels near a text, if it is known and if it is novel."""
+    rng = np.random.default_rng(seed)
+    near = rng.integers(30, size=(30, 8))
+    targets = np.where(rng.random(30) < 0.3, rng.integers(4, size=30), -1)
+    targets[:2], targets[2:4] = 1, -1
+    found = known_odds(torch.from_numpy(near), torch.from_numpy(targets), 0.1)
+    assert found is not None
+    counts = [sum(int(targets[j] >= 0) for j in row) for row in near]
+    usual = np.mean([count for count, target in zip(counts, targets, strict=True) if target >= 0])
+    for odds, count in zip(found.tolist(), counts, strict=True):
+        known, novel = (poisson.logpmf(count, mean) for mean in (usual, STRAY * usual))
+        wanted = known - novel if usual > 0 else 0.0
+        assert odds == pytest.approx(min(max(wanted, -np.log(9)), np.log(9)), abs=1e-4)
+
+
+def test_labels_near_a_text_tell_known_from_novel() -> None:
+    """One text in five of two categories is labelled, none of the third."""
+    x = torch.eye(3).repeat_interleave(50, 0) + 0.05 * torch.randn(150, 3)
+    targets = torch.full((150,), -1)
+    targets[0:50:5], targets[50:100:5] = 0, 1
+    odds = known_odds(nearest_neighbours(x, 20), targets, 0.1)
+    assert odds is not None
+    assert (odds[:100] > 0).float().mean() > 0.8
+    assert (odds[100:] < 0).all()
+    assert known_odds(nearest_neighbours(x, 20), torch.full((150,), -1), 0.1) is None
 
 
 @given(seed=st.integers(0, 999))
@@ -74,6 +106,7 @@ def test_neighbour_count_follows_the_data() -> None:
     assert neighbour_count(18000, 20, 0.4) == 360
     assert neighbour_count(10, 9, 0.4) == 1
     assert neighbour_count(3, 1, 5.0) == 2
+    assert neighbour_count(10**6, 20, 0.4) == 512  # memory must not grow with their product
 
 
 def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> None:
@@ -143,9 +176,11 @@ def test_self_made_labels_are_made_by_its_own_settings(
     seen: list[SelfLabellingConfig] = []
     real = self_labelling.train
 
-    def watched(start: Any, head: Any, features: Any, task: Any, config: Any, *rest: Any) -> None:
+    def watched(
+        start: Any, head: Any, features: Any, task: Any, config: Any, *rest: Any, **more: Any
+    ) -> None:
         seen.append(config)
-        real(start, head, features, task, config, *rest)
+        real(start, head, features, task, config, *rest, **more)
 
     monkeypatch.setattr(self_labelling, "train", watched)
     own = {"label_rate": 0.002, "label_temperature": 0.2, "balance": 5, "queue": 7}
@@ -154,3 +189,61 @@ def test_self_made_labels_are_made_by_its_own_settings(
     assert (config.epochs, config.learning_rate, config.temperature) == (2, 0.002, 0.2)
     assert (config.balance, config.queue) == (5, 7)
     assert (config.batch, config.labelled_batch) == (20, 5)
+
+
+@pytest.mark.parametrize(("part", "off"), [("relocate", 0), ("doubt", 0.5)])
+def test_a_part_can_be_left_out(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, part: str, off: float
+) -> None:
+    called: list[str] = []
+
+    def watch(module: Any, name: str, of: str) -> None:
+        real = getattr(module, name)
+
+        def watched(*given: Any, **options: Any) -> Any:
+            called.append(of)
+            return real(*given, **options)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(newfound, "relocate", "relocate")
+    watch(self_labelling, "relocate_directions", "relocate")
+    watch(newfound, "known_odds", "doubt")
+    task = as_task(small_task())
+    fit(tiny_encoder, task, label_epochs=6)
+    # After k-means, then before epochs 3: of six, the last fifth is left in peace.
+    assert called == ["relocate", "doubt", "relocate"]
+    called.clear()
+    fit(tiny_encoder, task, label_epochs=6, **{part: off})
+    assert called
+    assert part not in called
+
+
+def test_a_category_hidden_in_a_known_one_is_found(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """k-means that ends with two novel centres in one category and a known one over two."""
+    small = small_task()
+    task = as_task(small)
+    first = {c: np.flatnonzero(small.truth == c) for c in sorted(set(small.truth))}
+    novel = [c for c in first if c not in KNOWN]
+    known = sorted(KNOWN)
+
+    def stuck(features: torch.Tensor, k: int, targets: torch.Tensor, **options: Any) -> Clustering:
+        labels = torch.zeros(len(features), dtype=torch.int64)
+        labels[first[known[1]]] = 1
+        labels[first[novel[0]]] = 0  # hidden in the first known category
+        labels[first[novel[1]][::2]], labels[first[novel[1]][1::2]] = 2, 3
+        centres = torch.stack([features[labels == c].mean(0) for c in range(4)])
+        inertia = float((features - centres[labels]).square().sum())
+        return Clustering(centres, labels, inertia, 1)
+
+    monkeypatch.setattr(newfound, "seeded_kmeans", stuck)
+    scores = {
+        moving: accuracy(
+            predicted(fit(tiny_encoder, task, relocate=moving, label_rate=0.0)), small.truth, KNOWN
+        ).all
+        for moving in (0, 2)
+    }
+    assert scores[0] < 80
+    assert scores[2] > 95

@@ -1,6 +1,7 @@
 """Self-Labeling: its loss against a loop, what the balance is for, its way through an easy task."""
 
 import dataclasses
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from torch import Tensor
 from newfound import CategoryDiscoverer
 from newfound.assign import assign
 from newfound.encoder import load_encoder
+from newfound.frozen import features_of
 from newfound.methods import resolve_config, self_labelling
 from newfound.methods.self_labelling import (
     CosineHead,
     SelfLabellingConfig,
     swapped_loss,
 )
+from newfound.methods.starting import begin
 from newfound.metrics import accuracy
 from newfound.sinkhorn import sinkhorn
 from newfound.stages import Stages
@@ -90,6 +93,52 @@ def test_each_view_learns_from_the_other(size: int, waiting: int, k: int, seed: 
             total -= sum(float(wanted[j]) * float(chances[j].log()) for j in range(k))
     found = swapped_loss(first, second, queue, config)
     assert float(found) == pytest.approx(total / (2 * size), abs=1e-3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 999))
+def test_a_prior_multiplies_the_shares_before_the_balance(seed: int) -> None:
+    config = SelfLabellingConfig()
+    draw = torch.Generator().manual_seed(seed)
+    first, second, queue = (2 * torch.rand(n, 4, generator=draw) - 1 for n in (5, 5, 3))
+    prior = torch.randn(13, 4, generator=draw)
+    shares = (torch.cat([second, first, queue]) / 0.05).exp() * prior.exp()
+    balanced = sinkhorn(shares.log(), 1.0, 3)
+    wanted = F.cross_entropy(torch.cat([first, second]) / 0.1, balanced[:10])
+    found = swapped_loss(first, second, queue, config, prior)
+    assert float(found) == pytest.approx(float(wanted), rel=1e-4)
+
+
+def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
+    tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prior of a row is that of its text, on known categories alone, step after step."""
+    task = as_task(small, validation_share=0)
+    seen: list[Tensor] = []
+    real = self_labelling.swapped_loss
+
+    def watched(first: Tensor, second: Tensor, waiting: Tensor, config: Any, prior: Any) -> Tensor:
+        seen.append(prior.clone())
+        return real(first, second, waiting, config, prior)
+
+    monkeypatch.setattr(self_labelling, "swapped_loss", watched)
+    config = resolve_config("self-labeling", "fast", {**QUICK, "batch": 3, "queue": 6})
+    start = begin(
+        task, load_encoder(tiny_encoder), config, seed=0, stages=Stages(False), cache=None
+    )
+    features = features_of(start.model, start.inputs)
+    odds = torch.arange(len(task.texts), dtype=torch.float32) + 1  # tells who is who
+    self_labelling.label_and_settle(
+        start, task, config, features, features[:4], seed=0, stages=Stages(False), known_odds=odds
+    )
+    labelled = torch.from_numpy(task.labelled) + 1.0
+    for now, then in pairwise(seen):
+        assert (now[:, 2:] == 0).all()
+        assert torch.equal(now[:, 0], now[:, 1])
+        assert torch.equal(now[:3], now[3:6])  # two views of the same texts
+        assert torch.equal(then[6:9], now[:3])  # they wait next
+        assert torch.equal(then[9:], now[6:-3])
+        assert not torch.isin(now[:, 0], labelled).any()
 
 
 def test_a_batch_smaller_than_the_categories_is_balanced_with_the_queue(

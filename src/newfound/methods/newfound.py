@@ -77,7 +77,7 @@ class NewfoundConfig(StartConfig):
         0.1, "least chance that a text is known or novel against its neighbours' labels", high=0.5
     )
     label_epochs: int = setting(30, "epochs of self-made labels")
-    label_rate: float = setting(2e-5, "learning rate of self-made labels")
+    label_rate: float = setting(1e-5, "learning rate of self-made labels")
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
