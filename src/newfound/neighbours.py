@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 BLOCK = 2**24  # similarities held at a time
+DOUBT = 0.1  # however clear the labels near a text are
 STRAY = 0.1  # labels near a text of a novel category, for each one near a text of a known one
 
 
@@ -27,19 +28,17 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
 
 
 @torch.no_grad()
-def known_odds(neighbours: Tensor, targets: Tensor, doubt: float) -> Tensor | None:
+def known_odds(neighbours: Tensor, targets: Tensor) -> Tensor:
     """Log odds [N] that a text is of a known category, by the labels among its neighbours [N, k].
 
     Where labels were given to texts of known categories at random, a text of such a category has
     about as many labelled neighbours as labelled texts have; a text of a novel one has few. Both
-    numbers are Poisson's. Known and novel remain possible, each with a chance of `doubt` at least.
-    None if nothing is labelled (targets [N] are -1).
+    numbers are Poisson's. Known and novel remain possible, each with a chance of DOUBT at least.
+    Where nothing is labelled (targets [N] are -1) nothing is known: zeros.
     """
     labelled = targets >= 0
-    if not bool(labelled.any()):
-        return None
     count = labelled[neighbours].sum(1).float()  # [N]
-    usual = count[labelled].mean()
+    usual = (count * labelled).sum() / labelled.sum().clamp(min=1)
     odds = count * math.log(1 / STRAY) - (1 - STRAY) * usual
-    most = math.log((1 - doubt) / doubt)
+    most = math.log((1 - DOUBT) / DOUBT)
     return odds.clamp(-most, most)

@@ -5,8 +5,8 @@ similar one while another is cut in two. With labels this befalls novel categori
 have a centre from the beginning. What mends it is a large step: merge the two clusters that lose
 least by it, and give the centre that this frees to the cluster that gains most when cut in two.
 
-A known category is cut only if its second half is novel by its labels: of so many texts of the
-category some would be labelled, if labels were given to its texts at random.
+A known category is cut only if its second half is novel by what its neighbours' labels say
+(`neighbours.known_odds`).
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,6 @@ from newfound.lloyd import Clustering
 
 DIRECTIONS = 4  # power iterations towards the longest axis of a cluster
 HALVINGS = 8  # iterations of 2-means in every cluster
-CHANCE = 0.05  # fewer labels than a second half has must be less likely than this
 ROUNDS = 6
 
 
@@ -43,13 +42,20 @@ class Move:
     cut: int
 
 
-def relocate(features: Tensor, targets: Tensor, found: Clustering, *, seed: int = 0) -> Clustering:
-    """Improve a k-means of `features` [N, d] with pinned `targets` [N]; its inertia never rises."""
+def relocate(
+    features: Tensor, targets: Tensor, odds: Tensor, found: Clustering, *, seed: int = 0
+) -> Clustering:
+    """Improve a k-means of `features` [N, d] with pinned `targets` [N]; its inertia never rises.
+
+    `odds` [N] are the log odds that a text is of a known category.
+    """
     device = found.centres.device
-    points, pinned = features.detach().float().cpu(), targets.cpu()
+    points, pinned, odds = features.detach().float().cpu(), targets.cpu(), odds.cpu()
     found = Clustering(found.centres.cpu(), found.labels.cpu(), found.inertia, found.iterations)
     for turn in range(ROUNDS):
-        moves, halves = plan_moves(points, pinned, found.labels, found.centres, seed=seed + turn)
+        moves, halves = plan_moves(
+            points, pinned, odds, found.labels, found.centres, seed=seed + turn
+        )
         better = None
         while moves and better is None:
             start = moved(found.centres, found.labels, halves, moves)
@@ -65,7 +71,7 @@ def relocate(features: Tensor, targets: Tensor, found: Clustering, *, seed: int 
 
 
 def relocate_directions(
-    features: Tensor, targets: Tensor, rows: Tensor, *, seed: int = 0
+    features: Tensor, targets: Tensor, odds: Tensor, rows: Tensor, *, seed: int = 0
 ) -> Tensor | None:
     """The same for a classifier by cosines, once: its rows [K, d] after the moves; None: no move.
 
@@ -76,7 +82,7 @@ def relocate_directions(
     unit, pinned = F.normalize(rows.detach().float(), dim=1).cpu(), targets.cpu()
     labels = torch.where(pinned >= 0, pinned, (points @ unit.T).argmax(1))
     centres, _ = _means(points, labels, len(unit))
-    moves, halves = plan_moves(points, pinned, labels, centres, seed=seed)
+    moves, halves = plan_moves(points, pinned, odds.cpu(), labels, centres, seed=seed)
     if not moves:
         return None
     after = F.normalize(moved(centres, labels, halves, moves), dim=1)
@@ -86,14 +92,14 @@ def relocate_directions(
 
 
 def plan_moves(
-    points: Tensor, targets: Tensor, labels: Tensor, centres: Tensor, *, seed: int
+    points: Tensor, targets: Tensor, odds: Tensor, labels: Tensor, centres: Tensor, *, seed: int
 ) -> tuple[list[Move], Halves]:
     """The moves that would lower the inertia, no cluster in two of them, cheapest merger first."""
     k = len(centres)
     known = int(targets.max()) + 1 if len(targets) else 0
     halves = cut_in_two(points, labels, centres, targets >= 0, seed=seed)
     worth = halves.worth.clone()
-    worth[:known][~novel_by_labels(points, targets, labels, halves)] = 0
+    worth[:known][second_odds(labels, odds, halves)[:known] >= 0] = 0
     costs = merge_costs(centres, labels.bincount(minlength=k))
     costs[:known] = float("inf")  # a known category keeps its centre
     cuts, used, moves = worth.argsort(descending=True).tolist(), set[int](), list[Move]()
@@ -160,24 +166,10 @@ def cut_in_two(
     return Halves(first, other, second, shares * (first - other).square().sum(1))
 
 
-def novel_by_labels(points: Tensor, targets: Tensor, labels: Tensor, halves: Halves) -> Tensor:
-    """Whether the second half of each known category has too few labels to belong to it [M] bool.
-
-    Labels are counted where they lie, though they are held in the first half. If the half were of
-    the category, about as many of its points would be labelled as of all known categories' points.
-    """
-    pinned = targets >= 0
-    known = int(targets.max()) + 1 if len(targets) else 0
-    if known == 0:
-        return torch.zeros(0, dtype=torch.bool)
-    own, vectors = targets[pinned], points[pinned]
-    to_second = (vectors - halves.second[own]).square().sum(1)
-    inside = to_second < (vectors - halves.first[own]).square().sum(1)
-    labelled = own[inside].bincount(minlength=known)
-    size = labels[halves.in_second].bincount(minlength=known)[:known] + labelled
-    rate = float(pinned.sum()) / max(1, int((labels < known).sum()))
-    # Poisson's chance of no more labels than these
-    return torch.special.gammaincc(labelled + 1.0, rate * size.float()) < CHANCE
+def second_odds(labels: Tensor, odds: Tensor, halves: Halves) -> Tensor:
+    """The mean log odds [K] that the texts of each second half are of a known category."""
+    means, _ = _means(odds[halves.in_second, None], labels[halves.in_second], len(halves.worth))
+    return means[:, 0]
 
 
 def _halves(

@@ -73,8 +73,8 @@ class NewfoundConfig(StartConfig):
         5,
         "move prototypes to where one is missing every so many epochs; 0: never",
     )
-    doubt: float = setting(
-        0.1, "least chance that a text is known or novel against its neighbours' labels", high=0.5
+    known_prior: bool = setting(
+        True, "let the labels near a text say whether its self-made label is known or novel"
     )
     label_epochs: int = setting(30, "epochs of self-made labels")
     label_rate: float = setting(1e-5, "learning rate of self-made labels")
@@ -117,7 +117,8 @@ def fit(
 ) -> Fitted:
     """Find categories by contrast with neighbours and by balanced self-made labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    train(start, task, config, seed, stages)
+    count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
+    train(start, task, config, count, seed, stages)
     labelling = SelfLabellingConfig(
         epochs=config.label_epochs,
         learning_rate=config.label_rate,
@@ -132,13 +133,10 @@ def fit(
     with stages.stage("clustering"):
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
+        odds = known_odds(nearest_neighbours(features, count), targets)
         found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
         if config.relocate:
-            found = relocate(features, targets, found, seed=seed)
-        odds = None
-        if config.doubt < 0.5:
-            count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
-            odds = known_odds(nearest_neighbours(features, count), targets, config.doubt)
+            found = relocate(features, targets, odds, found, seed=seed)
     return label_and_settle(
         start,
         task,
@@ -147,7 +145,8 @@ def fit(
         found.centres,
         seed=seed,
         stages=stages,
-        known_odds=odds,
+        odds=odds,
+        known_prior=config.known_prior,
         relocate_every=config.relocate,
     )
 
@@ -157,8 +156,10 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
     return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
 
 
-def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages) -> None:
-    """Train the model by contrast with neighbours and cross-entropy on the labels."""
+def train(
+    start: Start, task: Task, config: NewfoundConfig, count: int, seed: int, stages: Stages
+) -> None:
+    """Train the model by contrast with `count` neighbours and cross-entropy on the labels."""
     model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
     n, device = len(task.texts), model.device
     if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
@@ -175,7 +176,6 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-    count = neighbour_count(n, start.k, config.neighbour_share)
     neighbours = nearest_neighbours(features_of(model, inputs), count)
 
     def losses(batch: Batch) -> dict[str, Tensor]:

@@ -149,7 +149,8 @@ def label_and_settle(
     *,
     seed: int,
     stages: Stages,
-    known_odds: Tensor | None = None,
+    odds: Tensor | None = None,
+    known_prior: bool = False,
     relocate_every: int = 0,
 ) -> Fitted:
     """Start a classifier at `centres` [K, d], train it; its directions are the prototypes."""
@@ -162,7 +163,8 @@ def label_and_settle(
         config,
         seed,
         stages,
-        known_odds=known_odds,
+        odds=odds,
+        known_prior=known_prior,
         relocate_every=relocate_every,
     )
     with stages.stage("settling"):
@@ -186,13 +188,15 @@ def train(
     seed: int,
     stages: Stages,
     *,
-    known_odds: Tensor | None = None,
+    odds: Tensor | None = None,
+    known_prior: bool = False,
     relocate_every: int = 0,
 ) -> None:
     """Train model and head on labels and self-made labels; `features` [N, d] fill the queue.
 
-    `known_odds` [N] are the log odds that a text is of a known category, as far as anything but the
-    text itself says so. Every `relocate_every` epochs directions may move to where one is missing.
+    `odds` [N] are the log odds that a text is of a known category, as far as anything but the text
+    itself says so: with `known_prior` self-made labels heed them, and every `relocate_every` epochs
+    directions move to where one is missing, for which they are needed, too.
     """
     model, inputs = start.model, start.inputs
     device = model.device
@@ -220,9 +224,9 @@ def train(
         first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
             waiting, prior = head(queue), None
-            if known_odds is not None:
+            if odds is not None and known_prior:
                 texts = torch.cat([rows[:size], rows[:size], waiting_rows])
-                prior = known_odds[texts, None] * known  # [2B + Q, K]
+                prior = odds[texts, None] * known  # [2B + Q, K]
                 waiting_rows.copy_(torch.cat([rows[:size], waiting_rows])[: len(queue)])
             queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
         found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config, prior)}
@@ -240,9 +244,9 @@ def train(
     with stages.stage("labelling", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             due = relocate_every and epoch > 1 and (epoch - 1) % relocate_every == 0
-            if due and epoch <= (1 - SETTLING) * config.epochs:
+            if due and odds is not None and epoch <= (1 - SETTLING) * config.epochs:
                 seen = features_of(model, inputs) - head.origin
-                rows = relocate_directions(seen, targets, head.rows, seed=seed + epoch)
+                rows = relocate_directions(seen, targets, odds, head.rows, seed=seed + epoch)
                 if rows is not None:
                     head.rows.data.copy_(rows)
                     optimiser.forget([head.rows])
