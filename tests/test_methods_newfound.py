@@ -19,7 +19,7 @@ from newfound.methods import newfound, resolve_config, self_labelling
 from newfound.methods.newfound import contrast_batches, neighbour_count, positives
 from newfound.methods.self_labelling import SelfLabellingConfig
 from newfound.metrics import accuracy
-from newfound.neighbours import STRAY, known_odds, nearest_neighbours
+from newfound.neighbours import DOUBT, STRAY, known_odds, nearest_neighbours
 from newfound.stages import Stages
 from newfound.task import Fitted, Task, make_task
 
@@ -50,14 +50,14 @@ def test_odds_by_loop(seed: int) -> None:
     near = rng.integers(30, size=(30, 8))
     targets = np.where(rng.random(30) < 0.3, rng.integers(4, size=30), -1)
     targets[:2], targets[2:4] = 1, -1
-    found = known_odds(torch.from_numpy(near), torch.from_numpy(targets), 0.1)
-    assert found is not None
+    found = known_odds(torch.from_numpy(near), torch.from_numpy(targets))
     counts = [sum(int(targets[j] >= 0) for j in row) for row in near]
     usual = np.mean([count for count, target in zip(counts, targets, strict=True) if target >= 0])
+    most = np.log((1 - DOUBT) / DOUBT)
     for odds, count in zip(found.tolist(), counts, strict=True):
         known, novel = (poisson.logpmf(count, mean) for mean in (usual, STRAY * usual))
         wanted = known - novel if usual > 0 else 0.0
-        assert odds == pytest.approx(min(max(wanted, -np.log(9)), np.log(9)), abs=1e-4)
+        assert odds == pytest.approx(min(max(wanted, -most), most), abs=1e-4)
 
 
 def test_labels_near_a_text_tell_known_from_novel() -> None:
@@ -65,11 +65,10 @@ def test_labels_near_a_text_tell_known_from_novel() -> None:
     x = torch.eye(3).repeat_interleave(50, 0) + 0.05 * torch.randn(150, 3)
     targets = torch.full((150,), -1)
     targets[0:50:5], targets[50:100:5] = 0, 1
-    odds = known_odds(nearest_neighbours(x, 20), targets, 0.1)
-    assert odds is not None
+    odds = known_odds(nearest_neighbours(x, 20), targets)
     assert (odds[:100] > 0).float().mean() > 0.8
     assert (odds[100:] < 0).all()
-    assert known_odds(nearest_neighbours(x, 20), torch.full((150,), -1), 0.1) is None
+    assert (known_odds(nearest_neighbours(x, 20), torch.full((150,), -1)) == 0).all()
 
 
 @given(seed=st.integers(0, 999))
@@ -191,32 +190,38 @@ def test_self_made_labels_are_made_by_its_own_settings(
     assert (config.batch, config.labelled_batch) == (20, 5)
 
 
-@pytest.mark.parametrize(("part", "off"), [("relocate", 0), ("doubt", 0.5)])
-def test_a_part_can_be_left_out(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, part: str, off: float
-) -> None:
+def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
+    priors: list[bool] = []
 
-    def watch(module: Any, name: str, of: str) -> None:
+    def watch(module: Any, name: str) -> None:
         real = getattr(module, name)
 
         def watched(*given: Any, **options: Any) -> Any:
-            called.append(of)
+            called.append(name)
             return real(*given, **options)
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(newfound, "relocate", "relocate")
-    watch(self_labelling, "relocate_directions", "relocate")
-    watch(newfound, "known_odds", "doubt")
+    watch(newfound, "relocate")
+    watch(self_labelling, "relocate_directions")
+    real = self_labelling.swapped_loss
+
+    def loss(first: Any, second: Any, waiting: Any, config: Any, prior: Any) -> torch.Tensor:
+        priors.append(prior is not None)
+        return real(first, second, waiting, config, prior)
+
+    monkeypatch.setattr(self_labelling, "swapped_loss", loss)
     task = as_task(small_task())
     fit(tiny_encoder, task, label_epochs=6)
-    # After k-means, then before epochs 3: of six, the last fifth is left in peace.
-    assert called == ["relocate", "doubt", "relocate"]
+    # After k-means, then before the third epoch of six: the last fifth is left in peace.
+    assert called == ["relocate", "relocate_directions"]
+    assert set(priors) == {True}
     called.clear()
-    fit(tiny_encoder, task, label_epochs=6, **{part: off})
-    assert called
-    assert part not in called
+    priors.clear()
+    fit(tiny_encoder, task, label_epochs=6, relocate=0, known_prior=False)
+    assert called == []
+    assert set(priors) == {False}
 
 
 def test_a_category_hidden_in_a_known_one_is_found(

@@ -129,7 +129,15 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
     features = features_of(start.model, start.inputs)
     odds = torch.arange(len(task.texts), dtype=torch.float32) + 1  # tells who is who
     self_labelling.label_and_settle(
-        start, task, config, features, features[:4], seed=0, stages=Stages(False), known_odds=odds
+        start,
+        task,
+        config,
+        features,
+        features[:4],
+        seed=0,
+        stages=Stages(False),
+        odds=odds,
+        known_prior=True,
     )
     labelled = torch.from_numpy(task.labelled) + 1.0
     for now, then in pairwise(seen):

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from newfound.kmeans import kmeans, seeded_kmeans
+from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.relocation import (
-    CHANCE,
     cut_in_two,
     merge_costs,
     moved,
-    novel_by_labels,
     plan_moves,
     relocate,
     relocate_directions,
+    second_odds,
 )
 
 CORNERS = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
@@ -88,54 +88,23 @@ def test_two_blobs_in_one_cluster_are_cut_between_them() -> None:
     assert halves.in_second.tolist() == [True] * 40 + [False] * 40
 
 
-def test_labels_say_whether_a_half_is_novel() -> None:
-    """Forty texts without a label where one in eight has one are novel; with some, they are not."""
-    points = blobs(CORNERS[:2])
-    labels = torch.zeros(80, dtype=torch.int64)
-
-    def verdict(labelled: Tensor) -> bool:
-        targets = torch.full((80,), -1)
-        targets[labelled] = 0
-        halves = cut_in_two(points, labels, points.mean(0)[None], targets >= 0, seed=0)
-        return bool(novel_by_labels(points, targets, labels, halves)[0])
-
-    assert verdict(torch.arange(10))
-    assert not verdict(torch.tensor([0, 10, 20, 30, 35, 40, 50, 60, 70, 75]))
-    assert not verdict(torch.tensor([0]))  # one label says nothing
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 999))
-def test_the_chance_of_so_few_labels_by_loop(seed: int) -> None:
-    points, labels, centres = drawn(seed, n=200)
-    draw = torch.Generator().manual_seed(seed)
-    targets = torch.where(torch.rand(200, generator=draw) < 0.3, labels, -1)
-    targets = torch.where(targets < 2, targets, -1)  # two of the four are known
-    if not all(bool((targets == c).any()) for c in range(2)):
-        return
-    halves = cut_in_two(points, labels, centres, targets >= 0, seed=seed)
-    found = novel_by_labels(points, targets, labels, halves)
-    rate = float((targets >= 0).sum()) / int((labels < 2).sum())
-    for c in range(2):
-        there = sum(
-            int(
-                (points[i] - halves.second[c]).square().sum()
-                < (points[i] - halves.first[c]).square().sum()
-            )
-            for i in (targets == c).nonzero()[:, 0]
-        )
-        expected = rate * (int((halves.in_second & (labels == c)).sum()) + there)
-        term, chance = torch.tensor(-expected).exp().double(), 0.0
-        for count in range(there + 1):
-            chance += float(term)
-            term = term * expected / (count + 1)
-        if abs(chance - CHANCE) > 1e-4:
-            assert bool(found[c]) == (chance < CHANCE)
+def test_the_odds_of_a_second_half_by_loop(seed: int) -> None:
+    points, labels, centres = drawn(seed)
+    odds = torch.randn(len(points), generator=torch.Generator().manual_seed(seed))
+    halves = cut_in_two(points, labels, centres, labels < 0, seed=seed)
+    found = second_odds(labels, odds, halves)
+    for c in range(len(centres)):
+        inside = [float(odds[i]) for i in range(40) if halves.in_second[i] and labels[i] == c]
+        wanted = sum(inside) / len(inside) if inside else 0.0
+        assert float(found[c]) == pytest.approx(wanted, abs=1e-5)
 
 
 def test_moves_change_only_the_clusters_that_they_name() -> None:
     points, labels, centres = drawn(3, k=5)
-    moves, halves = plan_moves(points, torch.full((40,), -1), labels, centres, seed=0)
+    free, odds = torch.full((40,), -1), torch.zeros(40)
+    moves, halves = plan_moves(points, free, odds, labels, centres, seed=0)
     after = moved(centres, labels, halves, moves[:1])
     touched = {moves[0].freed, moves[0].into, moves[0].cut}
     assert len(touched) == 3
@@ -157,22 +126,23 @@ def test_a_centre_goes_where_one_is_missing() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     bad = kmeans(points, 4, initial=stuck(points))
     assert bad.inertia > 1000
-    found = relocate(points, free, bad)
+    found = relocate(points, free, torch.zeros(160), bad)
     assert found.inertia < 200
     assert sorted(found.labels.bincount().tolist()) == [40, 40, 40, 40]
 
 
-def test_a_known_category_keeps_its_own_and_gives_up_a_novel_one() -> None:
+def test_a_known_category_is_cut_only_where_labels_are_missing() -> None:
     points = blobs(CORNERS)
     targets = torch.full((160,), -1)
-    targets[:10] = 0  # labels in the first blob only; the second hides in its cluster
+    targets[:10] = 0  # labels in the first blob; the second hides in its cluster
     bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
-    found = relocate(points, targets, bad)
+    assert (bad.labels[:80] == 0).all()
+    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
     assert (found.labels[:40] == 0).all()
     assert (found.labels[40:80] != 0).all()
     targets[40:50] = 0  # labels in both: the category has two sides
     bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
-    found = relocate(points, targets, bad)
+    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
     assert (found.labels[:80] == 0).all()
 
 
@@ -184,7 +154,8 @@ def test_the_inertia_never_rises(seed: int, k: int) -> None:
     targets = torch.where((torch.arange(40) < 12) & (labels < known), labels, -1)
     k = max(k, int(targets.max()) + 1)
     start = seeded_kmeans(points, k, targets, starts=1, seed=seed)
-    found = relocate(points, targets, start, seed=seed)
+    odds = torch.randn(40, generator=torch.Generator().manual_seed(seed))
+    found = relocate(points, targets, odds, start, seed=seed)
     assert found.inertia <= start.inertia
     assert (found.labels[targets >= 0] == targets[targets >= 0]).all()
     assert found.centres.shape == start.centres.shape
@@ -193,17 +164,17 @@ def test_the_inertia_never_rises(seed: int, k: int) -> None:
 def test_nothing_moves_where_nothing_is_gained() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     best = kmeans(points, 4, seed=1)
-    again = relocate(points, free, best)
+    again = relocate(points, free, torch.zeros(160), best)
     assert torch.equal(again.labels, best.labels)
     one = kmeans(points, 1)
-    assert torch.equal(relocate(points, free, one).centres, one.centres)
+    assert torch.equal(relocate(points, free, torch.zeros(160), one).centres, one.centres)
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
     points, _, _ = drawn(7, n=200)
     free = torch.full((200,), -1)
     start = kmeans(points, 12, starts=1, seed=3)
-    one, same = (relocate(points, free, start, seed=5) for _ in range(2))
+    one, same = (relocate(points, free, torch.zeros(200), start, seed=5) for _ in range(2))
     assert torch.equal(one.centres, same.centres)
 
 
@@ -213,10 +184,10 @@ def test_directions_of_a_classifier_move_too() -> None:
     free = torch.full((160,), -1)
     rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
     assert (F.normalize(rows) @ F.normalize(points).T).argmax(0)[:80].unique().tolist() == [0]
-    found = relocate_directions(points, free, rows)
+    found = relocate_directions(points, free, torch.zeros(160), rows)
     assert found is not None
     nearest = (found @ F.normalize(points).T).argmax(0)
     assert [nearest[i : i + 40].unique().numel() for i in range(0, 160, 40)] == [1, 1, 1, 1]
     assert nearest.unique().numel() == 4
     torch.testing.assert_close(found.norm(dim=1), torch.ones(4))
-    assert relocate_directions(points, free, axes) is None
+    assert relocate_directions(points, free, torch.zeros(160), axes) is None

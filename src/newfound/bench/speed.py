@@ -162,15 +162,15 @@ def _kmeans(asked: Asked) -> tuple[Measures, list[str]]:
 
 
 def _discover(asked: Asked) -> tuple[Measures, list[str]]:
-    drawn, notes = draw(asked.data, asked.texts, asked.seed), []
-    k = str(len(set(drawn.truth)))
+    notes = []
     peers = [name for name, package in PACKAGES.items() if _installed(package)]
     notes += [f"{n} is not installed: skipped" for n in PACKAGES if n not in peers]
     ended: dict[str, list[tuple[float, Finished, float | None]]] = {}
     with tempfile.TemporaryDirectory(prefix="newfound-") as temporary:
         folder = Path(temporary)
-        table = drawn.write(folder / "table.csv")
         for turn in range(asked.repeats):
+            drawn = draw(asked.data, asked.texts, asked.seed + turn)
+            table, k = drawn.write(folder / "table.csv"), str(len(set(drawn.truth)))
             for name in peers:
                 module = [sys.executable, "-m", "newfound.bench.peers", name]
                 done = run_process([*module, str(table), _folder(asked.encoder), k])
@@ -195,14 +195,14 @@ def _predicted(path: Path) -> list[str]:
 
 
 def _summed_up(runs: Sequence[tuple[float, Finished, float | None]]) -> dict[str, Any]:
-    """Medians over repeats, each of which has a seed of its own."""
+    """Medians over repeats and the mean accuracy: each has texts and a seed of its own."""
     right = [accuracy for _, _, accuracy in runs if accuracy is not None]
     return {
         "seconds": statistics.median(seconds for seconds, _, _ in runs),
         "runs": [round(seconds, 3) for seconds, _, _ in runs],
         "process_seconds": statistics.median(done.seconds for _, done, _ in runs),
         "peak_mb": round(max(done.peak_mb for _, done, _ in runs)),
-        **({"accuracy": statistics.median(right)} if right else {}),
+        **({"accuracy": round(statistics.mean(right), 2)} if right else {}),
     }
 
 
