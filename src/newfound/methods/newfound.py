@@ -1,15 +1,19 @@
-"""Our own method: contrast with neighbours, then balanced self-made labels.
+"""Our own method: contrast with neighbours, relocation, then balanced self-made labels.
 
 A text's nearest neighbours mostly share its category. So the encoder (or only a head on it) first
 learns by supervised contrast: each text is pulled to one of its neighbours and to all texts of the
 batch that are its neighbours or carry its label, and pushed from the rest; where two labels
 disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
 
-Neighbourhoods know nothing of K, and k-means on what they leave may split one category and merge
-two others. So k-means with the labelled texts held in their categories only gives the start to a
-classifier by cosines, which then learns with the encoder from the labels and from its own labels of
-the other texts, balanced over all K (`self_labelling`). The directions of this classifier are the
-prototypes: known ones carry their labels' names, and a text belongs to the nearest.
+Neighbourhoods know nothing of K, and k-means on what they leave, with the labelled texts held in
+their categories, hides novel categories in known ones that are like them. So centres are moved to
+where one is missing (`relocation`), and how many labels lie near a text says whether it is known or
+novel (`neighbours.known_odds`).
+
+The centres only give the start to a classifier by cosines, which then learns with the encoder from
+the labels and from its own labels of the other texts, balanced over all K (`self_labelling`). The
+directions of this classifier are the prototypes: known ones carry their labels' names, and a text
+belongs to the nearest.
 """
 
 from dataclasses import dataclass
@@ -115,7 +119,7 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories by contrast with neighbours and by balanced self-made labels."""
+    """Find categories by contrast with neighbours, relocation and balanced self-made labels."""
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     train(start, task, config, count, seed, stages)
