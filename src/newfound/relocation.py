@@ -17,6 +17,7 @@ from torch import Tensor
 
 from newfound.kmeans import seeded_kmeans
 from newfound.lloyd import Clustering
+from newfound.prototypes import class_means
 
 DIRECTIONS = 4  # power iterations towards the longest axis of a cluster
 HALVINGS = 8  # iterations of 2-means in every cluster
@@ -81,7 +82,7 @@ def relocate_directions(
     points = F.normalize(features.detach().float(), dim=1).cpu()
     unit, pinned = F.normalize(rows.detach().float(), dim=1).cpu(), targets.cpu()
     labels = torch.where(pinned >= 0, pinned, (points @ unit.T).argmax(1))
-    centres, _ = _means(points, labels, len(unit))
+    centres = class_means(points, labels, len(unit))
     moves, halves = plan_moves(points, pinned, odds.cpu(), labels, centres, seed=seed)
     if not moves:
         return None
@@ -168,21 +169,17 @@ def cut_in_two(
 
 def second_odds(labels: Tensor, odds: Tensor, halves: Halves) -> Tensor:
     """The mean log odds [K] that the texts of each second half are of a known category."""
-    means, _ = _means(odds[halves.in_second, None], labels[halves.in_second], len(halves.worth))
-    return means[:, 0]
+    chosen = torch.where(halves.in_second, labels, -1)
+    return class_means(odds[:, None], chosen, len(halves.worth))[:, 0]
 
 
 def _halves(
     points: Tensor, labels: Tensor, second: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Means of the first and the second half of every cluster, and their sizes [2, K]."""
-    means, counts = _means(points, labels + k * second, 2 * k)
-    return means[:k], means[k:], counts.view(2, k)
-
-
-def _means(points: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    counts = labels.bincount(minlength=k).float()
-    return _sums(points, labels, k) / counts.clamp(min=1)[:, None], counts
+    halves = labels + k * second
+    first, other = class_means(points, halves, 2 * k).chunk(2)
+    return first, other, halves.bincount(minlength=2 * k).float().view(2, k)
 
 
 def _sums(points: Tensor, labels: Tensor, k: int) -> Tensor:
