@@ -79,6 +79,21 @@ def test_the_nearest_prototype_has_the_largest_cosine(seed: int, length: float) 
             assert float(scores[i, j]) == pytest.approx(float(wanted), abs=1e-5)
 
 
+def test_pace_turns_directions_further_and_leaves_their_cosines() -> None:
+    origin, centres, features = unit(1, 8, 2)[0], unit(5, 8, 0), unit(20, 8, 1)
+    turned = []
+    for pace in (1.0, 10.0):
+        head = CosineHead(3 * unit(5, 8, 3), origin, pace)
+        head.turn(F.normalize(centres - origin, dim=1))
+        before = head(features).detach()
+        assert torch.allclose(before, CosineHead(centres, origin)(features), atol=1e-5)
+        adamw = torch.optim.AdamW([head.rows], lr=1e-4)
+        head(features)[:, 0].sum().backward()
+        adamw.step()
+        turned.append(float((head(features) - before)[:, 0].mean().detach()))
+    assert turned[1] == pytest.approx(10 * turned[0], rel=0.05)
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 6), st.integers(0, 9), st.integers(1, 5), st.integers(0, 999))
 def test_each_view_learns_from_the_other(size: int, waiting: int, k: int, seed: int) -> None:

@@ -70,7 +70,7 @@ class NewfoundConfig(StartConfig):
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
-        0.25, "share of words replaced at random in each view, where the words are read"
+        0.1, "share of words replaced at random in each view, where the words are read"
     )
     starts: int = setting(10, "starts of the k-means that the categories begin from", low=1)
     relocate: int = setting(
@@ -81,7 +81,10 @@ class NewfoundConfig(StartConfig):
         True, "let the labels near a text say whether its self-made label is known or novel"
     )
     label_epochs: int = setting(30, "epochs of self-made labels")
-    label_rate: float = setting(1e-5, "learning rate of self-made labels")
+    label_rate: float = setting(5e-6, "learning rate of self-made labels")
+    pace: float = setting(
+        10.0, "how many times faster the classifier's directions learn than the encoder", low=0.1
+    )
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
@@ -94,6 +97,7 @@ _HEAD_ONLY: dict[str, Any] = {
     "learning_rate": 1e-3,
     "refresh": 100,
     "label_rate": 1e-3,
+    "pace": 1.0,
     "starts": 1,
     "relocate": 2,
 }
@@ -152,6 +156,7 @@ def fit(
         odds=odds,
         known_prior=config.known_prior,
         relocate_every=config.relocate,
+        pace=config.pace,
     )
 
 

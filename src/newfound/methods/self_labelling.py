@@ -100,13 +100,24 @@ SETTLING = 0.2  # share of the epochs at the end in which no direction is moved 
 
 
 class CosineHead(nn.Module):
-    """A classifier: the cosine of a feature with one direction a category, seen from `origin`."""
+    """A classifier: the cosine of a feature with one direction a category, seen from `origin`.
 
-    def __init__(self, centres: Tensor, origin: Tensor) -> None:
+    A row's length does not matter to its cosines, but it does to its pace: a step of the optimiser
+    is as long for a short row as for a long one, and turns the short one further. Rows begin
+    `pace` times shorter than one.
+    """
+
+    def __init__(self, centres: Tensor, origin: Tensor, pace: float = 1.0) -> None:
         super().__init__()
         self.origin: Tensor
         self.register_buffer("origin", origin.clone())  # [d]
-        self.rows = nn.Parameter(F.normalize(centres - origin, dim=1))  # [K, d]
+        self.pace = pace
+        self.rows = nn.Parameter(F.normalize(centres - origin, dim=1) / pace)  # [K, d]
+
+    @torch.no_grad()
+    def turn(self, directions: Tensor) -> None:
+        """Take these directions [K, d], of length one, in place of the rows."""
+        self.rows.copy_(directions / self.pace)
 
     def forward(self, features: Tensor) -> Tensor:
         return cosines(features - self.origin, self.rows)
@@ -152,9 +163,10 @@ def label_and_settle(
     odds: Tensor | None = None,
     known_prior: bool = False,
     relocate_every: int = 0,
+    pace: float = 1.0,
 ) -> Fitted:
     """Start a classifier at `centres` [K, d], train it; its directions are the prototypes."""
-    head = CosineHead(centres, features.mean(0))
+    head = CosineHead(centres, features.mean(0), pace)
     train(
         start,
         head,
@@ -248,7 +260,7 @@ def train(
                 seen = features_of(model, inputs) - head.origin
                 rows = relocate_directions(seen, targets, odds, head.rows, seed=seed + epoch)
                 if rows is not None:
-                    head.rows.data.copy_(rows)
+                    head.turn(rows)
                     optimiser.forget([head.rows])
             model.train()
             drawn = paired_batches(free, size, learnable, labelled_size, rng)
