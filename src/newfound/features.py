@@ -5,8 +5,9 @@ and prediction alike, so that a cached value and a fresh one are the same number
 in the training corpus gets the same answer later.
 """
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,26 @@ class TanhHead(nn.Module):
         return self.dropout(torch.tanh(self.dense(pooled)))
 
 
+class ByteDropout(nn.Module):
+    """Dropout that draws a byte for each number; its share is the nearest of 256.
+
+    On a CPU, drawing a whole number for each takes longer than the products of a small head.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.dropped = round(256 * share)
+
+    def forward(self, values: Tensor) -> Tensor:
+        if not self.training:
+            return values
+        if values.is_cuda:
+            return F.dropout(values, self.dropped / 256)
+        drawn = torch.empty(-(-values.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+        bytes_ = drawn.view(torch.uint8)[: values.numel()].view(values.shape)
+        return values * ((bytes_ >= self.dropped) * (256 / (256 - self.dropped)))
+
+
 class ResidualHead(nn.Module):
     """A small MLP added to the pooled vector; it starts as the identity."""
 
@@ -45,12 +66,23 @@ class ResidualHead(nn.Module):
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
 
     def forward(self, pooled: Tensor) -> Tensor:
         return pooled + self.down(self.dropout(F.gelu(self.up(pooled))))
+
+
+class Committee(nn.Module):
+    """Heads side by side: what each makes of the pooled vector, at unit length, in one vector."""
+
+    def __init__(self, heads: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(heads)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        return torch.cat([F.normalize(member(pooled), dim=1) for member in self.members], dim=1)
 
 
 HEADS: dict[str, Any] = {
@@ -73,12 +105,16 @@ class EncoderFeatures(nn.Module):
         normalise: bool = True,
         frozen_layers: int = -1,
         logits: int | None = None,
+        members: int = 1,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.backbone = encoder.backbone
         self.head_name = head
-        self.head = HEADS[head](self.backbone.shape.width)
+        self.members = 1
+        self.head: nn.Module = HEADS[head](self.backbone.shape.width)
+        if members > 1:
+            self.seat(copy.deepcopy(self.head) for _ in range(members))
         self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
         self.normalise = normalise
         self.special: Tensor  # ids that are no words, where the model is
@@ -91,7 +127,7 @@ class EncoderFeatures(nn.Module):
     @property
     def width(self) -> int:
         """Width of what the head gives, which classifiers read."""
-        return self.backbone.shape.width
+        return self.backbone.shape.width * self.members
 
     @property
     def outputs(self) -> int:
@@ -101,6 +137,11 @@ class EncoderFeatures(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.backbone.words.weight.device
+
+    def seat(self, heads: Iterable[nn.Module]) -> None:
+        """From now on a feature is what all of these heads make of a text, side by side."""
+        self.head = Committee(heads)
+        self.members = len(self.head.members)
 
     def add_logits(self, count: int) -> nn.Linear:
         """From now on a feature is `count` logits on top of the head, of no fixed length."""
@@ -217,6 +258,7 @@ class EncoderFeatures(nn.Module):
             "pooling": self.encoder.pooling,
             "max_tokens": self.encoder.max_tokens,
             "head": self.head_name,
+            "members": self.members,
             "normalise": self.normalise,
             "frozen_layers": self.frozen_layers,
             "logits": None if self.logits is None else self.outputs,
@@ -245,6 +287,7 @@ class EncoderFeatures(nn.Module):
             normalise=settings["normalise"],
             frozen_layers=settings["frozen_layers"],
             logits=settings.get("logits"),  # models of before there were logits do not say
+            members=settings.get("members", 1),
         )
         features.load_state_dict(load_file(folder / "encoder.safetensors"))
         return features.eval()

@@ -77,7 +77,7 @@ def run_frozen(
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
     pooled = model.frozen_layers == model.backbone.shape.layers
-    shape = (len(tokens) if pooled else int(lengths.sum()), model.width)
+    shape = (len(tokens) if pooled else int(lengths.sum()), model.backbone.shape.width)
     fits = 2 * shape[0] * shape[1] <= memory_limit
     if folder is None and fits:  # the usual case: straight to where training reads
         states = torch.empty(shape, dtype=torch.float16, device=device)

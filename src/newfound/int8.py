@@ -73,7 +73,7 @@ class Int8Features:
         distinct = list(dict.fromkeys(texts))
         encoder = self.plain.encoder
         tokens = tokenize(encoder.tokenizer, distinct, encoder.max_tokens)
-        pooled = np.empty((len(distinct), self.plain.width), np.float32)
+        pooled = np.empty((len(distinct), self.plain.backbone.shape.width), np.float32)
 
         def store(request: Any, rows: np.ndarray) -> None:
             pooled[rows] = request.get_output_tensor(0).data

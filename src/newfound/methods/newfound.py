@@ -16,7 +16,8 @@ directions of this classifier are the prototypes: known ones carry their labels'
 belongs to the nearest.
 """
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from newfound.batching import Batch, shuffled_batches
+from newfound.committee import side_by_side
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
+from newfound.errors import InputError
 from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
 from newfound.methods.self_labelling import SelfLabellingConfig, label_and_settle
+from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
+from newfound.pretraining import Pretrained
 from newfound.relocation import relocate
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -88,6 +93,9 @@ class NewfoundConfig(StartConfig):
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
+    members: int = setting(
+        1, "models trained from other starts that decide together; needs a frozen encoder", low=1
+    )
 
 
 _HEAD_ONLY: dict[str, Any] = {
@@ -101,15 +109,10 @@ _HEAD_ONLY: dict[str, Any] = {
     "starts": 1,
     "relocate": 2,
 }
+_FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16}
 EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16},
-    "balanced": {
-        **_HEAD_ONLY,
-        "epochs": 12,
-        "learning_rate": 5e-4,
-        "label_epochs": 16,
-        "label_rate": 5e-4,
-    },
+    "fast": _FAST,
+    "balanced": {**_FAST, "members": 3},
     "best": {},
 }
 
@@ -124,7 +127,43 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by contrast with neighbours, relocation and balanced self-made labels."""
+    if config.members > 1 and (config.trainable_layers != 0 or not config.normalise):
+        raise InputError(
+            "several members need a frozen encoder and normalised features; "
+            "set trainable_layers=0 and normalise=true, or members=1"
+        )
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    if config.members == 1:
+        return fit_member(start, task, config, seed, stages)
+    model, history = start.model, start.pretrained.history
+    head, classifier = model.head, start.pretrained.classifier
+    heads, found = list[nn.Module](), list[Fitted]()
+    for turn in range(config.members):
+        model.head = copy.deepcopy(head)
+        own = Pretrained(copy.deepcopy(classifier), list(history))
+        found.append(fit_member(replace(start, pretrained=own), task, config, seed + turn, stages))
+        heads.append(model.head)
+    with stages.stage("settling"):
+        prototypes = side_by_side(
+            [torch.from_numpy(member.prototypes) for member in found],
+            [torch.from_numpy(member.training_features) for member in found],
+            len(task.known),
+        )
+        model.seat(heads)
+        return fitted_with(
+            model,
+            task,
+            features_of(model, start.inputs),
+            prototypes,
+            estimate=start.estimate,
+            history=found[0].history,
+        )
+
+
+def fit_member(
+    start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages
+) -> Fitted:
+    """One model, from a start whose encoder, or at least head, is yet to be trained."""
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     train(start, task, config, count, seed, stages)
     labelling = SelfLabellingConfig(
