@@ -39,24 +39,19 @@ class TanhHead(nn.Module):
         return self.dropout(torch.tanh(self.dense(pooled)))
 
 
-class ByteDropout(nn.Module):
-    """Dropout that draws a byte for each number; its share is the nearest of 256.
+class ByteDropout(nn.Dropout):
+    """Dropout that draws a byte for each number on a CPU; the share is then the nearest of 256.
 
-    On a CPU, drawing a whole number for each takes longer than the products of a small head.
+    Drawing a whole number for each takes longer there than the products of a small head.
     """
 
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.dropped = round(256 * share)
-
-    def forward(self, values: Tensor) -> Tensor:
-        if not self.training:
-            return values
-        if values.is_cuda:
-            return F.dropout(values, self.dropped / 256)
-        drawn = torch.empty(-(-values.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
-        bytes_ = drawn.view(torch.uint8)[: values.numel()].view(values.shape)
-        return values * ((bytes_ >= self.dropped) * (256 / (256 - self.dropped)))
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training or input.is_cuda:
+            return super().forward(input)
+        dropped = round(256 * self.p)
+        drawn = torch.empty(-(-input.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+        bytes_ = drawn.view(torch.uint8)[: input.numel()].view(input.shape)
+        return input * ((bytes_ >= dropped) * (256 / (256 - dropped)))
 
 
 class ResidualHead(nn.Module):
