@@ -108,6 +108,26 @@ def test_members_need_a_frozen_encoder(tiny_encoder: str) -> None:
         )
 
 
+@pytest.mark.parametrize("kind", ["residual", "tanh"])
+def test_views_are_passes_with_their_own_dropout(tiny_encoder: str, kind: str) -> None:
+    model = EncoderFeatures(load_encoder(tiny_encoder), head=kind, frozen_layers=99).train()
+    for weights in model.head.parameters():
+        torch.nn.init.normal_(weights, std=0.3)
+    pooled = torch.randn(7, model.width, generator=torch.Generator().manual_seed(0))
+    first, second = model.views_of(pooled, 2).chunk(2)
+    assert not torch.allclose(first, second)
+    model.eval()
+    found = model.views_of(pooled, 2)
+    found.square().sum().backward()
+    ours = [weights.grad.clone() for weights in model.head.parameters()]
+    model.zero_grad()
+    wanted = torch.cat([model.from_states(pooled, None) for _ in range(2)])
+    wanted.square().sum().backward()
+    assert torch.allclose(found, wanted, atol=1e-5)
+    for own, weights in zip(ours, model.head.parameters(), strict=True):
+        assert torch.allclose(own, weights.grad, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 def test_byte_dropout_drops_its_share_and_keeps_the_mean(share: float) -> None:
     torch.manual_seed(0)

@@ -65,8 +65,12 @@ class ResidualHead(nn.Module):
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
 
-    def forward(self, pooled: Tensor) -> Tensor:
-        return pooled + self.down(self.dropout(F.gelu(self.up(pooled))))
+    def forward(self, pooled: Tensor, views: int = 1) -> Tensor:
+        """[views B, width] from pooled [B, width]: each view with a dropout of its own."""
+        inner = F.gelu(self.up(pooled))  # the same for all views
+        if views > 1:
+            pooled, inner = pooled.repeat(views, 1), inner.repeat(views, 1)
+        return pooled + self.down(self.dropout(inner))
 
 
 class Committee(nn.Module):
@@ -201,6 +205,12 @@ class EncoderFeatures(nn.Module):
         if where is None:  # pooled already
             return self.head(states.float())
         return self.head(pool(self.upper(states, where), where, self.encoder.pooling).float())
+
+    def views_of(self, pooled: Tensor, views: int) -> Tensor:
+        """The same [views B, width] from pooled vectors [B, width], each view with own dropout."""
+        if isinstance(self.head, ResidualHead):
+            return self.head(pooled.float(), views)
+        return self.head(pooled.float().repeat(views, 1))
 
     def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
         return self.backbone.embed(ids, where.offset if isinstance(where, Cells) else None)

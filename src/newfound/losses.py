@@ -110,12 +110,9 @@ def contrastive_loss(
     the mean over its positives of -log softmax of similarity / temperature over all other rows.
     """
     views = torch.cat([anchors, others])
-    scores = (views @ views.T) / temperature  # [2B, 2B]
+    scores = (views / temperature) @ views.T  # [2B, 2B]
     itself = torch.eye(len(views), dtype=torch.bool, device=views.device)
-    scores = scores.masked_fill(itself, float("-inf"))
-    logs = scores - torch.logsumexp(scores, 1, keepdim=True)
-    wanted = (positive | torch.eye(len(positive), dtype=torch.bool, device=views.device)).repeat(
-        2, 2
-    )
-    wanted = wanted & ~itself
-    return -(torch.where(wanted, logs, 0).sum(1) / wanted.sum(1)).mean()
+    wanted = positive | itself[: len(positive), : len(positive)]
+    wanted = (wanted.repeat(2, 2) & ~itself).float()
+    pulled = (scores * (wanted / wanted.sum(1, keepdim=True))).sum(1)
+    return (scores.masked_fill(itself, float("-inf")).logsumexp(1) - pulled).mean()

@@ -290,9 +290,14 @@ def positives(rows: Tensor, neighbours: Tensor, targets: Tensor) -> Tensor:
     """Which texts of a batch are positives of each other [B, B].
 
     Neighbours (of one or the other) and texts with the same label are; texts with different labels
-    never are. rows [B], their neighbours [B, k], their targets [B] with -1 for unlabelled.
+    never are. rows [B], all different, their neighbours [B, k], their targets [B] with -1 for
+    unlabelled.
     """
-    near = (neighbours[:, :, None] == rows).any(1)
+    ordered, order = rows.sort()
+    place = torch.searchsorted(ordered, neighbours).clamp(max=len(rows) - 1)  # [B, k]
+    column = torch.where(ordered[place] == neighbours, order[place], len(rows))  # last: not here
+    near = torch.zeros(len(rows), len(rows) + 1, dtype=torch.bool, device=rows.device)
+    near = near.scatter(1, column, True)[:, :-1]
     near = near | near.T
     labelled = targets >= 0
     both = labelled[:, None] & labelled

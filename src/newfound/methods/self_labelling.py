@@ -229,10 +229,13 @@ def train(
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         states, cells = inputs.batch(batch)
-        if reads_words and cells is not None:
-            states = replace_words(states, cells.slot >= 0, model, config.replaced_words)
-        views = model.finish(model.from_states(states, cells))
-        rows = batch.rows.chunk(2)[0]  # every text is there twice
+        if cells is None:  # pooled already
+            rows, raw = batch.rows, model.views_of(states, 2)
+        else:
+            if reads_words:
+                states = replace_words(states, cells.slot >= 0, model, config.replaced_words)
+            rows, raw = batch.rows.chunk(2)[0], model.from_states(states, cells)
+        views = model.finish(raw)
         first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
             waiting, prior = head(queue), None
@@ -264,7 +267,9 @@ def train(
                     optimiser.forget([head.rows])
             model.train()
             drawn = paired_batches(free, size, learnable, labelled_size, rng)
-            for batch in inputs.batches(np.concatenate([drawn, drawn], axis=1)):
+            if not inputs.pooled:  # every text twice
+                drawn = np.concatenate([drawn, drawn], axis=1)
+            for batch in inputs.batches(drawn):
                 optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
