@@ -16,7 +16,13 @@ from newfound.features import EncoderFeatures
 from newfound.lloyd import Clustering
 from newfound.masking import replace_words
 from newfound.methods import newfound, resolve_config, self_labelling
-from newfound.methods.newfound import contrast_batches, neighbour_count, positives
+from newfound.methods.newfound import (
+    LEAST_STEPS,
+    contrast_batches,
+    enough_epochs,
+    neighbour_count,
+    positives,
+)
 from newfound.methods.self_labelling import SelfLabellingConfig
 from newfound.metrics import accuracy
 from newfound.neighbours import DOUBT, STRAY, known_odds, nearest_neighbours
@@ -149,9 +155,10 @@ def test_an_easy_task_is_solved(tiny_encoder: str, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(small), effort)
     assert accuracy(predicted(fitted), small.truth, KNOWN).all > 90
     learnt = [line for line in fitted.history if line["stage"] != "pretraining"]
-    assert [line["stage"] for line in learnt] == ["training"] * 2 + ["labelling"] * 2
-    assert ["contrast" in line for line in learnt] == [True, True, False, False]
-    assert ["self_labels" in line for line in learnt] == [False, False, True, True]
+    epochs = enough_epochs(2, len(small.texts), 256)
+    assert [line["stage"] for line in learnt] == ["training"] * epochs + ["labelling"] * epochs
+    assert ["contrast" in line for line in learnt] == [True] * epochs + [False] * epochs
+    assert ["self_labels" in line for line in learnt] == [False] * epochs + [True] * epochs
     known = sorted(KNOWN)
     right = [predicted(fitted)[i] == known.index(x) for i, x in enumerate(small.labels) if x]
     assert np.mean(right) > 0.9  # the first prototypes carry the labels' names
@@ -182,6 +189,7 @@ def test_self_made_labels_are_made_by_its_own_settings(
         real(start, head, features, task, config, *rest, **more)
 
     monkeypatch.setattr(self_labelling, "train", watched)
+    monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
     own = {"label_rate": 0.002, "label_temperature": 0.2, "balance": 5, "queue": 7}
     fit(tiny_encoder, as_task(small_task()), batch=20, labelled_batch=5, **own)
     (config,) = seen
@@ -212,6 +220,7 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
         return real(first, second, waiting, config, prior)
 
     monkeypatch.setattr(self_labelling, "swapped_loss", loss)
+    monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
     task = as_task(small_task())
     fit(tiny_encoder, task, label_epochs=6)
     # After k-means, then before the third epoch of six: the last fifth is left in peace.
@@ -252,3 +261,12 @@ def test_a_category_hidden_in_a_known_one_is_found(
     }
     assert scores[0] < 80
     assert scores[2] > 95
+
+
+@pytest.mark.parametrize("texts", [1, 255, 256, 257, 1095, 4000, 90000])
+def test_a_small_table_has_enough_steps(texts: int) -> None:
+    steps = -(-texts // 256)
+    epochs = enough_epochs(3, texts, 256)
+    assert epochs * steps >= LEAST_STEPS
+    assert epochs == 3 or (epochs - 1) * steps < LEAST_STEPS
+    assert enough_epochs(0, texts, 256) == 0

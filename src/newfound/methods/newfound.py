@@ -45,6 +45,7 @@ from newfound.relocation import relocate
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
+LEAST_STEPS = 48  # of contrast and of self-made labels: a small table has few in an epoch
 MOST_NEIGHBOURS = 512  # so that memory grows no faster than the texts
 
 
@@ -62,7 +63,7 @@ class NewfoundConfig(StartConfig):
         True, "tell texts apart by two views in pretraining, where masked words are guessed"
     )
     trainable_layers: Layers = setting("all", "how many of the last layers learn from contrast")
-    epochs: int = setting(20, "epochs of contrast")
+    epochs: int = setting(20, "epochs of contrast; more for a small table, which has few steps")
     learning_rate: float = setting(5e-5, "learning rate of contrast")
     batch: int = setting(256, "texts a step, each with one neighbour", low=1)
     labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
@@ -85,7 +86,7 @@ class NewfoundConfig(StartConfig):
     known_prior: bool = setting(
         True, "let the labels near a text say whether its self-made label is known or novel"
     )
-    label_epochs: int = setting(30, "epochs of self-made labels")
+    label_epochs: int = setting(30, "epochs of self-made labels; more for a small table")
     label_rate: float = setting(5e-6, "learning rate of self-made labels")
     pace: float = setting(
         10.0, "how many times faster the classifier's directions learn than the encoder", low=0.1
@@ -165,6 +166,11 @@ def fit_member(
 ) -> Fitted:
     """One model, from a start whose encoder, or at least head, is yet to be trained."""
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
+    config = replace(
+        config,
+        epochs=enough_epochs(config.epochs, len(task.texts), config.batch),
+        label_epochs=enough_epochs(config.label_epochs, len(task.texts), config.batch),
+    )
     train(start, task, config, count, seed, stages)
     labelling = SelfLabellingConfig(
         epochs=config.label_epochs,
@@ -197,6 +203,12 @@ def fit_member(
         relocate_every=config.relocate,
         pace=config.pace,
     )
+
+
+def enough_epochs(epochs: int, texts: int, batch: int) -> int:
+    """So many epochs, or as many as make LEAST_STEPS steps; none remain none."""
+    steps = max(1, -(-texts // batch))
+    return max(epochs, -(-LEAST_STEPS // steps)) if epochs else 0
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
