@@ -194,11 +194,12 @@ def test_alignment_is_what_makes_clusters_a_lesson(
 
 
 def test_a_new_classifier_does_in_place_of_alignment(tiny_encoder: str) -> None:
-    best = {}
-    for new in (True, False):
-        start = start_on(tiny_encoder, blobs(1)[0])
-        train(start, SemiDCConfig(**LOOP, new_classifier=new), 0, Stages(False))
-        best[new] = max(line["silhouette"] for line in start.pretrained.history)
+    best = {True: 0.0, False: 0.0}
+    for new in best:
+        for seed in range(3):
+            start = start_on(tiny_encoder, blobs(1)[0])
+            train(start, SemiDCConfig(**LOOP, new_classifier=new), seed, Stages(False))
+            best[new] += max(line["silhouette"] for line in start.pretrained.history)
     assert best[True] > 1.4 * best[False]
 
 
