@@ -86,8 +86,8 @@ class NewfoundConfig(StartConfig):
     known_prior: bool = setting(
         True, "let the labels near a text say whether its self-made label is known or novel"
     )
-    label_epochs: int = setting(30, "epochs of self-made labels; more for a small table")
-    label_rate: float = setting(5e-6, "learning rate of self-made labels")
+    label_epochs: int = setting(45, "epochs of self-made labels; more for a small table")
+    label_rate: float = setting(1e-5, "learning rate of self-made labels")
     pace: float = setting(
         10.0, "how many times faster the classifier's directions learn than the encoder", low=0.1
     )
