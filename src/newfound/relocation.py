@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.kmeans import seeded_kmeans
+from newfound.lexical import joined
 from newfound.lloyd import Clustering
 from newfound.prototypes import class_means
 
@@ -72,21 +73,28 @@ def relocate(
 
 
 def relocate_directions(
-    features: Tensor, targets: Tensor, odds: Tensor, rows: Tensor, *, seed: int = 0
+    features: Tensor,
+    words: Tensor,
+    targets: Tensor,
+    odds: Tensor,
+    rows: Tensor,
+    *,
+    seed: int = 0,
 ) -> Tensor | None:
     """The same for a classifier by cosines, once: its rows [K, d] after the moves; None: no move.
 
     features [N, d] are seen from the classifier's origin. A text belongs to its label's row, or to
-    the one with the largest cosine.
+    the one with the largest cosine. Weighted `words` [N, w] have a say in the moves alone.
     """
-    points = F.normalize(features.detach().float(), dim=1).cpu()
+    points = joined(features.detach(), words).cpu()  # [N, d + w]
     unit, pinned = F.normalize(rows.detach().float(), dim=1).cpu(), targets.cpu()
-    labels = torch.where(pinned >= 0, pinned, (points @ unit.T).argmax(1))
+    width = unit.shape[1]
+    labels = torch.where(pinned >= 0, pinned, (points[:, :width] @ unit.T).argmax(1))
     centres = class_means(points, labels, len(unit))
     moves, halves = plan_moves(points, pinned, odds.cpu(), labels, centres, seed=seed)
     if not moves:
         return None
-    after = F.normalize(moved(centres, labels, halves, moves), dim=1)
+    after = F.normalize(moved(centres, labels, halves, moves)[:, :width], dim=1)
     touched = [row for move in moves for row in (move.freed, move.into, move.cut)]
     unit[touched] = after[touched]
     return unit.to(rows.device)

@@ -33,14 +33,16 @@ from newfound.encoder import Encoder
 from newfound.errors import InputError
 from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
+from newfound.lexical import choose_weight, joined, word_vectors
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
-from newfound.methods.self_labelling import SelfLabellingConfig, label_and_settle
+from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_and_settle
 from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
 from newfound.pretraining import Pretrained
+from newfound.prototypes import class_means
 from newfound.relocation import relocate
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -73,6 +75,10 @@ class NewfoundConfig(StartConfig):
     )
     neighbour_share: float = setting(
         0.4, "neighbours of a text, as a share of the mean size of a category"
+    )
+    words: bool = setting(
+        True,
+        "let the words that texts share say, too, which are neighbours, as much as labels bear out",
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
@@ -134,15 +140,17 @@ def fit(
             "set trainable_layers=0 and normalise=true, or members=1"
         )
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    words = words_beside(start, task, config)
     if config.members == 1:
-        return fit_member(start, task, config, seed, stages)
+        return fit_member(start, words, task, config, seed, stages)
     model, history = start.model, start.pretrained.history
     head, classifier = model.head, start.pretrained.classifier
     heads, found = list[nn.Module](), list[Fitted]()
     for turn in range(config.members):
         model.head = copy.deepcopy(head)
         own = Pretrained(copy.deepcopy(classifier), list(history))
-        found.append(fit_member(replace(start, pretrained=own), task, config, seed + turn, stages))
+        own_start = replace(start, pretrained=own)
+        found.append(fit_member(own_start, words, task, config, seed + turn, stages))
         heads.append(model.head)
     with stages.stage("settling"):
         prototypes = side_by_side(
@@ -161,17 +169,30 @@ def fit(
         )
 
 
+def words_beside(start: Start, task: Task, config: NewfoundConfig) -> Tensor:
+    """What the texts' words say [N, w], weighted as it is to stand beside the features."""
+    if not config.words:
+        return torch.empty(len(task.texts), 0, device=start.model.device)
+    features, words = features_of(start.model, start.inputs), word_vectors(start.tokens)
+    targets = torch.from_numpy(task.targets).to(features.device)
+    words = words.to(features.device)
+    return words * choose_weight(features, words, targets, config.neighbour_share)
+
+
 def fit_member(
-    start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages
+    start: Start, words: Tensor, task: Task, config: NewfoundConfig, seed: int, stages: Stages
 ) -> Fitted:
-    """One model, from a start whose encoder, or at least head, is yet to be trained."""
+    """One model, from a start whose encoder, or at least head, is yet to be trained.
+
+    Weighted `words` [N, w] stand beside its features wherever texts are compared with each other.
+    """
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     config = replace(
         config,
         epochs=enough_epochs(config.epochs, len(task.texts), config.batch),
         label_epochs=enough_epochs(config.label_epochs, len(task.texts), config.batch),
     )
-    train(start, task, config, count, seed, stages)
+    train(start, words, task, config, count, seed, stages)
     labelling = SelfLabellingConfig(
         epochs=config.label_epochs,
         learning_rate=config.label_rate,
@@ -186,21 +207,21 @@ def fit_member(
     with stages.stage("clustering"):
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
-        odds = known_odds(nearest_neighbours(features, count), targets)
-        found = seeded_kmeans(features, start.k, targets, starts=config.starts, seed=seed)
+        points = joined(features, words)
+        odds = known_odds(nearest_neighbours(points, count), targets)
+        found = seeded_kmeans(points, start.k, targets, starts=config.starts, seed=seed)
         if config.relocate:
-            found = relocate(features, targets, odds, found, seed=seed)
+            found = relocate(points, targets, odds, found, seed=seed)
+        centres = class_means(features, found.labels, start.k)
     return label_and_settle(
         start,
         task,
         labelling,
         features,
-        found.centres,
+        centres,
         seed=seed,
         stages=stages,
-        odds=odds,
-        known_prior=config.known_prior,
-        relocate_every=config.relocate,
+        hints=Hints(odds, words, config.known_prior, config.relocate),
         pace=config.pace,
     )
 
@@ -217,7 +238,13 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
 
 
 def train(
-    start: Start, task: Task, config: NewfoundConfig, count: int, seed: int, stages: Stages
+    start: Start,
+    words: Tensor,
+    task: Task,
+    config: NewfoundConfig,
+    count: int,
+    seed: int,
+    stages: Stages,
 ) -> None:
     """Train the model by contrast with `count` neighbours and cross-entropy on the labels."""
     model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
@@ -236,7 +263,11 @@ def train(
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-    neighbours = nearest_neighbours(features_of(model, inputs), count)
+
+    def find_neighbours() -> Tensor:
+        return nearest_neighbours(joined(features_of(model, inputs), words), count)
+
+    neighbours = find_neighbours()
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         rows, (states, cells) = batch.rows, inputs.batch(batch)
@@ -264,7 +295,7 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
+                neighbours.copy_(find_neighbours())
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)

@@ -133,6 +133,16 @@ class CosineHead(nn.Module):
         return self.origin + radius * F.normalize(self.rows, dim=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """What a method knows of the texts beyond their features and labels."""
+
+    odds: Tensor  # [N]: log odds that a text is of a known category, by all but the text itself
+    words: Tensor  # [N, w], weighted to stand beside features
+    known_prior: bool  # let self-made labels heed the odds
+    relocate_every: int  # epochs after which directions move to where one is missing; 0: never
+
+
 def fit(
     task: Task,
     encoder: Encoder,
@@ -160,25 +170,12 @@ def label_and_settle(
     *,
     seed: int,
     stages: Stages,
-    odds: Tensor | None = None,
-    known_prior: bool = False,
-    relocate_every: int = 0,
+    hints: Hints | None = None,
     pace: float = 1.0,
 ) -> Fitted:
     """Start a classifier at `centres` [K, d], train it; its directions are the prototypes."""
     head = CosineHead(centres, features.mean(0), pace)
-    train(
-        start,
-        head,
-        features,
-        task,
-        config,
-        seed,
-        stages,
-        odds=odds,
-        known_prior=known_prior,
-        relocate_every=relocate_every,
-    )
+    train(start, head, features, task, config, seed, stages, hints)
     with stages.stage("settling"):
         features = features_of(start.model, start.inputs)
         return fitted_with(
@@ -199,17 +196,9 @@ def train(
     config: SelfLabellingConfig,
     seed: int,
     stages: Stages,
-    *,
-    odds: Tensor | None = None,
-    known_prior: bool = False,
-    relocate_every: int = 0,
+    hints: Hints | None = None,
 ) -> None:
-    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue.
-
-    `odds` [N] are the log odds that a text is of a known category, as far as anything but the text
-    itself says so: with `known_prior` self-made labels heed them, and every `relocate_every` epochs
-    directions move to where one is missing, for which they are needed, too.
-    """
+    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue."""
     model, inputs = start.model, start.inputs
     device = model.device
     # Held-out texts keep their label from training, so they count as unlabelled here.
@@ -239,9 +228,9 @@ def train(
         first, second = head(views).chunk(2)  # [B, K] each
         with torch.no_grad():
             waiting, prior = head(queue), None
-            if odds is not None and known_prior:
+            if hints is not None and hints.known_prior:
                 texts = torch.cat([rows[:size], rows[:size], waiting_rows])
-                prior = odds[texts, None] * known  # [2B + Q, K]
+                prior = hints.odds[texts, None] * known  # [2B + Q, K]
                 waiting_rows.copy_(torch.cat([rows[:size], waiting_rows])[: len(queue)])
             queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
         found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config, prior)}
@@ -258,10 +247,15 @@ def train(
     )
     with stages.stage("labelling", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
-            due = relocate_every and epoch > 1 and (epoch - 1) % relocate_every == 0
-            if due and odds is not None and epoch <= (1 - SETTLING) * config.epochs:
-                seen = features_of(model, inputs) - head.origin
-                rows = relocate_directions(seen, targets, odds, head.rows, seed=seed + epoch)
+            if hints is not None and relocation_due(epoch, config.epochs, hints.relocate_every):
+                rows = relocate_directions(
+                    features_of(model, inputs) - head.origin,
+                    hints.words,
+                    targets,
+                    hints.odds,
+                    head.rows,
+                    seed=seed + epoch,
+                )
                 if rows is not None:
                     head.turn(rows)
                     optimiser.forget([head.rows])
@@ -276,6 +270,11 @@ def train(
             line = {"stage": "labelling", "epoch": epoch, "loss": sum(means.values())}
             start.pretrained.history.append(line | means)
             advance(1)
+
+
+def relocation_due(epoch: int, epochs: int, every: int) -> bool:
+    """Whether directions are moved before this epoch; never before the first or while settling."""
+    return every > 0 and epoch > 1 and (epoch - 1) % every == 0 and epoch <= (1 - SETTLING) * epochs
 
 
 def swapped_loss(

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from newfound.batching import tokenize
+from newfound.batching import Ragged, tokenize
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.estimate import Estimate, estimate_categories
@@ -62,6 +62,7 @@ class Start:
     """A pretrained model with its layers frozen as training wants them, and what it reads."""
 
     model: EncoderFeatures
+    tokens: Ragged
     inputs: Inputs
     pretrained: Pretrained
     k: int  # number of categories, given or estimated
@@ -115,4 +116,4 @@ def begin(
         model.freeze(frozen_count(config.trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
             inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    return Start(model, inputs, pretrained, k, estimate)
+    return Start(model, tokens, inputs, pretrained, k, estimate)
