@@ -104,6 +104,12 @@ def choose_weight(features: Tensor, words: Tensor, targets: Tensor, share: float
     return best
 
 
+def weigh_words(tokens: Ragged, features: Tensor, targets: Tensor, share: float) -> Tensor:
+    """The words of texts with these features [N, d] and labels [N], weighted by `choose_weight`."""
+    words = word_vectors(tokens).to(features.device)
+    return choose_weight(features, words, targets, share) * words
+
+
 def joined(features: Tensor, words: Tensor) -> Tensor:
     """Features [N, d], of length one, and weighted words [N, w] side by side."""
     return torch.cat([F.normalize(features.float(), dim=1), words], dim=1)

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.kmeans import seeded_kmeans
-from newfound.lexical import joined
 from newfound.lloyd import Clustering
 from newfound.prototypes import class_means
 
@@ -73,28 +72,21 @@ def relocate(
 
 
 def relocate_directions(
-    features: Tensor,
-    words: Tensor,
-    targets: Tensor,
-    odds: Tensor,
-    rows: Tensor,
-    *,
-    seed: int = 0,
+    features: Tensor, targets: Tensor, odds: Tensor, rows: Tensor, *, seed: int = 0
 ) -> Tensor | None:
     """The same for a classifier by cosines, once: its rows [K, d] after the moves; None: no move.
 
     features [N, d] are seen from the classifier's origin. A text belongs to its label's row, or to
-    the one with the largest cosine. Weighted `words` [N, w] have a say in the moves alone.
+    the one with the largest cosine.
     """
-    points = joined(features.detach(), words).cpu()  # [N, d + w]
+    points = F.normalize(features.detach().float(), dim=1).cpu()
     unit, pinned = F.normalize(rows.detach().float(), dim=1).cpu(), targets.cpu()
-    width = unit.shape[1]
-    labels = torch.where(pinned >= 0, pinned, (points[:, :width] @ unit.T).argmax(1))
+    labels = torch.where(pinned >= 0, pinned, (points @ unit.T).argmax(1))
     centres = class_means(points, labels, len(unit))
     moves, halves = plan_moves(points, pinned, odds.cpu(), labels, centres, seed=seed)
     if not moves:
         return None
-    after = F.normalize(moved(centres, labels, halves, moves)[:, :width], dim=1)
+    after = F.normalize(moved(centres, labels, halves, moves), dim=1)
     touched = [row for move in moves for row in (move.freed, move.into, move.cut)]
     unit[touched] = after[touched]
     return unit.to(rows.device)

@@ -33,7 +33,7 @@ from newfound.encoder import Encoder
 from newfound.errors import InputError
 from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
-from newfound.lexical import choose_weight, joined, word_vectors
+from newfound.lexical import joined, weigh_words
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
 from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_and_settle
@@ -77,7 +77,7 @@ class NewfoundConfig(StartConfig):
         0.4, "neighbours of a text, as a share of the mean size of a category"
     )
     words: bool = setting(
-        True,
+        False,
         "let the words that texts share say, too, which are neighbours, as much as labels bear out",
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
@@ -115,6 +115,7 @@ _HEAD_ONLY: dict[str, Any] = {
     "pace": 1.0,
     "starts": 1,
     "relocate": 2,
+    "words": True,
 }
 _FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16}
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -140,7 +141,7 @@ def fit(
             "set trainable_layers=0 and normalise=true, or members=1"
         )
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    words = words_beside(start, task, config)
+    words = words_of(start, task, config)
     if config.members == 1:
         return fit_member(start, words, task, config, seed, stages)
     model, history = start.model, start.pretrained.history
@@ -169,14 +170,13 @@ def fit(
         )
 
 
-def words_beside(start: Start, task: Task, config: NewfoundConfig) -> Tensor:
-    """What the texts' words say [N, w], weighted as it is to stand beside the features."""
+def words_of(start: Start, task: Task, config: NewfoundConfig) -> Tensor:
+    """What the texts' words say [N, w], weighted as the labels bear out; w is 0 without words."""
     if not config.words:
         return torch.empty(len(task.texts), 0, device=start.model.device)
-    features, words = features_of(start.model, start.inputs), word_vectors(start.tokens)
+    features = features_of(start.model, start.inputs)
     targets = torch.from_numpy(task.targets).to(features.device)
-    words = words.to(features.device)
-    return words * choose_weight(features, words, targets, config.neighbour_share)
+    return weigh_words(start.tokens, features, targets, config.neighbour_share)
 
 
 def fit_member(
@@ -184,7 +184,8 @@ def fit_member(
 ) -> Fitted:
     """One model, from a start whose encoder, or at least head, is yet to be trained.
 
-    Weighted `words` [N, w] stand beside its features wherever texts are compared with each other.
+    Weighted `words` [N, w] stand beside its features where the first neighbours are found and where
+    the categories start. Later the features themselves have learnt what the words say.
     """
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     config = replace(
@@ -221,7 +222,7 @@ def fit_member(
         centres,
         seed=seed,
         stages=stages,
-        hints=Hints(odds, words, config.known_prior, config.relocate),
+        hints=Hints(odds, config.known_prior, config.relocate),
         pace=config.pace,
     )
 
@@ -263,11 +264,7 @@ def train(
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-
-    def find_neighbours() -> Tensor:
-        return nearest_neighbours(joined(features_of(model, inputs), words), count)
-
-    neighbours = find_neighbours()
+    neighbours = nearest_neighbours(joined(features_of(model, inputs), words), count)
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         rows, (states, cells) = batch.rows, inputs.batch(batch)
@@ -295,7 +292,7 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                neighbours.copy_(find_neighbours())
+                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)

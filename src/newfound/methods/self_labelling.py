@@ -138,7 +138,6 @@ class Hints:
     """What a method knows of the texts beyond their features and labels."""
 
     odds: Tensor  # [N]: log odds that a text is of a known category, by all but the text itself
-    words: Tensor  # [N, w], weighted to stand beside features
     known_prior: bool  # let self-made labels heed the odds
     relocate_every: int  # epochs after which directions move to where one is missing; 0: never
 
@@ -250,7 +249,6 @@ def train(
             if hints is not None and relocation_due(epoch, config.epochs, hints.relocate_every):
                 rows = relocate_directions(
                     features_of(model, inputs) - head.origin,
-                    hints.words,
                     targets,
                     hints.odds,
                     head.rows,
