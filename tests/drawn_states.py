@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from newfound.batching import Ragged
 from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
 from newfound.frozen import Inputs
@@ -64,4 +65,5 @@ def draw(
     states = torch.from_numpy(vectors.astype(np.float16))
     inputs = Inputs(states, np.ones(len(truth), np.int64), torch.device("cpu"))
     pretrained = Pretrained(nn.Linear(WIDTH, max(1, known)), [])
-    return Drawn(Start(model, inputs, pretrained, k, None), task, truth)
+    tokens = Ragged.from_lengths(torch.from_numpy(truth), np.ones(len(truth), np.int64))
+    return Drawn(Start(model, tokens, inputs, pretrained, k, None), task, truth)

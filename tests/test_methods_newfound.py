@@ -198,6 +198,32 @@ def test_self_made_labels_are_made_by_its_own_settings(
     assert (config.batch, config.labelled_batch) == (20, 5)
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_words_are_heard_at_the_start_of_neighbourhoods_and_categories(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, words: bool
+) -> None:
+    widths: dict[str, list[int]] = {"nearest_neighbours": [], "seeded_kmeans": []}
+
+    def watch(name: str) -> None:
+        real = getattr(newfound, name)
+
+        def watched(points: torch.Tensor, *rest: Any, **more: Any) -> Any:
+            widths[name].append(points.shape[1])
+            return real(points, *rest, **more)
+
+        monkeypatch.setattr(newfound, name, watched)
+
+    for name in widths:
+        watch(name)
+    monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
+    fitted = fit(tiny_encoder, as_task(small_task()), words=words, epochs=3, refresh=1)
+    width = fitted.prototypes.shape[1]  # prediction knows no words
+    (joint,) = widths["seeded_kmeans"]
+    assert (joint > width) == words
+    # The first neighbours, found again twice, then those whose labels say known or novel.
+    assert widths["nearest_neighbours"] == [joint, width, width, joint]
+
+
 def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
     priors: list[bool] = []

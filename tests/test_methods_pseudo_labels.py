@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from newfound import CategoryDiscoverer
 from newfound.assign import assign
+from newfound.batching import Ragged
 from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
 from newfound.frozen import Inputs, features_of
@@ -164,8 +165,10 @@ def blobs(seed: int, k: int = 8, each: int = 40) -> tuple[Tensor, np.ndarray]:
 def start_on(encoder: str, vectors: Tensor, k: int = 8) -> Start:
     torch.manual_seed(0)
     model = EncoderFeatures(load_encoder(encoder), head="residual", frozen_layers=3)
-    inputs = Inputs(vectors, np.ones(len(vectors), np.int64), torch.device("cpu"))
-    return Start(model, inputs, Pretrained(nn.Linear(32, 1), []), k, None)
+    one = np.ones(len(vectors), np.int64)
+    inputs = Inputs(vectors, one, torch.device("cpu"))
+    tokens = Ragged.from_lengths(torch.zeros(len(vectors), dtype=torch.int64), one)
+    return Start(model, tokens, inputs, Pretrained(nn.Linear(32, 1), []), k, None)
 
 
 LOOP: dict[str, Any] = {"epochs": 8, "learning_rate": 3e-3, "batch": 32, "starts": 3}

@@ -21,6 +21,7 @@ from newfound.frozen import features_of
 from newfound.methods import resolve_config, self_labelling
 from newfound.methods.self_labelling import (
     CosineHead,
+    Hints,
     SelfLabellingConfig,
     swapped_loss,
 )
@@ -151,8 +152,7 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
         features[:4],
         seed=0,
         stages=Stages(False),
-        odds=odds,
-        known_prior=True,
+        hints=Hints(odds, known_prior=True, relocate_every=0),
     )
     labelled = torch.from_numpy(task.labelled) + 1.0
     for now, then in pairwise(seen):

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from newfound.nearest import nearest
@@ -21,6 +20,8 @@ def match_labels(first: Tensor, other: Tensor, k: int, known: int) -> np.ndarray
     The first `known` categories are the same in both labels [N]. The rest are matched so that as
     many texts as possible are of matched categories.
     """
+    from scipy.optimize import linear_sum_assignment  # here: it costs every start
+
     counts = torch.bincount(first * k + other, minlength=k * k).view(k, k).cpu().numpy()
     order = np.arange(k)
     rows, columns = linear_sum_assignment(-counts[known:, known:])

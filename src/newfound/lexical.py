@@ -36,22 +36,36 @@ def word_vectors(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
     """
     rows, words, values = weighted_words(tokens)
     n, vocabulary = len(tokens), int(words.max()) + 1 if len(words) else 0
-    width = min(width, n, vocabulary)
+    width, wider = min(width, n, vocabulary), min(width + SPARE, n, vocabulary)
     if width == 0:
         return torch.empty(n, 0)
-    places = torch.from_numpy(np.stack([rows, words]))
-    table = torch.sparse_coo_tensor(
-        places, torch.from_numpy(values), (n, vocabulary), check_invariants=False
-    ).coalesce()
-    turned = table.t().coalesce()
+    order = np.argsort(words, kind="stable")
+    table = SparseTable(rows, words, values, n)  # [N, V]
+    turned = SparseTable(words[order], rows[order], values[order], vocabulary)  # [V, N]
     generator = torch.Generator().manual_seed(seed)
-    wider = min(width + SPARE, n, vocabulary)
     basis = torch.linalg.qr(table @ torch.randn(vocabulary, wider, generator=generator))[0]
     for _ in range(PASSES):
         basis = torch.linalg.qr(table @ (turned @ basis))[0]
     inside = turned @ basis  # [V, wider]
     _, axes = torch.linalg.eigh(inside.T @ inside)  # shortest first
-    return basis @ (inside @ axes).norm(dim=0).mul(axes).flip(1)[:, :width]
+    lengths = (inside @ axes).norm(dim=0)
+    return basis @ (axes * lengths).flip(1)[:, :width]
+
+
+class SparseTable:
+    """A table by its entries, row after row, that can be multiplied by a dense one."""
+
+    def __init__(
+        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, height: int
+    ) -> None:
+        starts = np.searchsorted(rows, np.arange(height))
+        self.starts, self.columns = torch.from_numpy(starts), torch.from_numpy(columns)
+        self.values = torch.from_numpy(values)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return F.embedding_bag(
+            self.columns, dense, self.starts, mode="sum", per_sample_weights=self.values
+        )
 
 
 def weighted_words(tokens: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from newfound.losses import distances
@@ -38,6 +37,8 @@ class Matching:
 
 def match_prototypes(labelled: Tensor, unlabelled: Tensor) -> Matching:
     """Eqs. 2-3: the one-to-one matching of labelled to unlabelled prototypes of least distance."""
+    from scipy.optimize import linear_sum_assignment  # here: it costs every start
+
     cost = distances(labelled, unlabelled).cpu().numpy()
     _, matched = linear_sum_assignment(cost)
     novel = np.setdiff1d(np.arange(cost.shape[1]), matched)

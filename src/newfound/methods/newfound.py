@@ -117,7 +117,7 @@ _HEAD_ONLY: dict[str, Any] = {
     "relocate": 2,
     "words": True,
 }
-_FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 5, "queue": 16}
+_FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 4, "queue": 16}
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": _FAST,
     "balanced": {**_FAST, "members": 3},
@@ -141,7 +141,8 @@ def fit(
             "set trainable_layers=0 and normalise=true, or members=1"
         )
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    words = words_of(start, task, config)
+    with stages.stage("comparing words"):
+        words = words_of(start, task, config)
     if config.members == 1:
         return fit_member(start, words, task, config, seed, stages)
     model, history = start.model, start.pretrained.history
