@@ -5,6 +5,10 @@ learns by supervised contrast: each text is pulled to one of its neighbours and 
 batch that are its neighbours or carry its label, and pushed from the rest; where two labels
 disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
 
+An encoder may lay two categories on one another that people tell apart by a name. So words can
+stand beside its features where the first neighbours are found and where the categories start, with
+as much weight as labels bear out (`lexical`).
+
 Neighbourhoods know nothing of K, and k-means on what they leave, with the labelled texts held in
 their categories, hides novel categories in known ones that are like them. So centres are moved to
 where one is missing (`relocation`), and how many labels lie near a text says whether it is known or
