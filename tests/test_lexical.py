@@ -99,7 +99,7 @@ def drawn(words_tell: bool, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, 
 
 
 def test_labels_say_how_much_words_weigh() -> None:
-    assert choose_weight(*drawn(True), 0.4) == max(lexical.WEIGHTS)
+    assert choose_weight(*drawn(True), 0.4) == max(lexical.OTHERS)
     assert choose_weight(*drawn(False), 0.4) == 0
 
 
@@ -126,7 +126,7 @@ def test_many_labelled_texts_are_asked_in_part(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(lexical, "nearest_neighbours", watched)
     monkeypatch.setattr(lexical, "MOST_JUDGES", 60)
-    assert choose_weight(*drawn(True), 0.4) == max(lexical.WEIGHTS)
+    assert choose_weight(*drawn(True), 0.4) == max(lexical.OTHERS)
     assert set(asked) == {50}
 
 

@@ -24,7 +24,7 @@ LEAST_TEXTS = 2  # that a word must be in: one that is in a single text compares
 PASSES = 3  # power iterations; each brings the directions closer to the exact ones
 SPARE = 10  # directions more than wanted, which makes the wanted ones more exact
 USUAL = 0.5  # weight of words unless the labels speak against it
-WEIGHTS = (0.0, 0.25, USUAL, 0.75, 1.0, 1.5, 2.0)
+OTHERS = (0.0, 0.25, 0.75, 1.0, 1.5, 2.0)
 MOST_JUDGES = 4_000  # labelled texts that are asked, so that time does not grow with their square
 
 
@@ -110,7 +110,7 @@ def choose_weight(features: Tensor, words: Tensor, targets: Tensor, share: float
 
     usual = purity(USUAL)
     best, most = USUAL, 0.0
-    for weight in WEIGHTS:
+    for weight in OTHERS:
         gain = purity(weight) - usual
         sure = float(gain.mean() - gain.std() / math.sqrt(len(gain)))
         if sure > most:

@@ -145,10 +145,13 @@ def fit(
             "set trainable_layers=0 and normalise=true, or members=1"
         )
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    with stages.stage("comparing words"):
-        words = words_of(start, task, config)
+    count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
+    with stages.stage("comparing texts"):
+        features = features_of(start.model, start.inputs)
+        words = words_of(start, task, config, features)
+        neighbours = nearest_neighbours(joined(features, words), count)  # the same for all members
     if config.members == 1:
-        return fit_member(start, words, task, config, seed, stages)
+        return fit_member(start, words, neighbours, task, config, seed, stages)
     model, history = start.model, start.pretrained.history
     head, classifier = model.head, start.pretrained.classifier
     heads, found = list[nn.Module](), list[Fitted]()
@@ -156,7 +159,7 @@ def fit(
         model.head = copy.deepcopy(head)
         own = Pretrained(copy.deepcopy(classifier), list(history))
         own_start = replace(start, pretrained=own)
-        found.append(fit_member(own_start, words, task, config, seed + turn, stages))
+        found.append(fit_member(own_start, words, neighbours, task, config, seed + turn, stages))
         heads.append(model.head)
     with stages.stage("settling"):
         prototypes = side_by_side(
@@ -175,30 +178,34 @@ def fit(
         )
 
 
-def words_of(start: Start, task: Task, config: NewfoundConfig) -> Tensor:
+def words_of(start: Start, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
     """What the texts' words say [N, w], weighted as the labels bear out; w is 0 without words."""
     if not config.words:
-        return torch.empty(len(task.texts), 0, device=start.model.device)
-    features = features_of(start.model, start.inputs)
+        return features.new_empty(len(features), 0)
     targets = torch.from_numpy(task.targets).to(features.device)
     return weigh_words(start.tokens, features, targets, config.neighbour_share)
 
 
 def fit_member(
-    start: Start, words: Tensor, task: Task, config: NewfoundConfig, seed: int, stages: Stages
+    start: Start,
+    words: Tensor,
+    neighbours: Tensor,
+    task: Task,
+    config: NewfoundConfig,
+    seed: int,
+    stages: Stages,
 ) -> Fitted:
     """One model, from a start whose encoder, or at least head, is yet to be trained.
 
-    Weighted `words` [N, w] stand beside its features where the first neighbours are found and where
-    the categories start. Later the features themselves have learnt what the words say.
+    Weighted `words` [N, w] stand beside its features where the categories start, as they did where
+    the first `neighbours` [N, k] were found. Then the features have learnt what the words say.
     """
-    count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     config = replace(
         config,
         epochs=enough_epochs(config.epochs, len(task.texts), config.batch),
         label_epochs=enough_epochs(config.label_epochs, len(task.texts), config.batch),
     )
-    train(start, words, task, config, count, seed, stages)
+    train(start, neighbours, task, config, seed, stages)
     labelling = SelfLabellingConfig(
         epochs=config.label_epochs,
         learning_rate=config.label_rate,
@@ -214,7 +221,7 @@ def fit_member(
         features = features_of(start.model, start.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
         points = joined(features, words)
-        odds = known_odds(nearest_neighbours(points, count), targets)
+        odds = known_odds(nearest_neighbours(points, neighbours.shape[1]), targets)
         found = seeded_kmeans(points, start.k, targets, starts=config.starts, seed=seed)
         if config.relocate:
             found = relocate(points, targets, odds, found, seed=seed)
@@ -244,15 +251,9 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
 
 
 def train(
-    start: Start,
-    words: Tensor,
-    task: Task,
-    config: NewfoundConfig,
-    count: int,
-    seed: int,
-    stages: Stages,
+    start: Start, neighbours: Tensor, task: Task, config: NewfoundConfig, seed: int, stages: Stages
 ) -> None:
-    """Train the model by contrast with `count` neighbours and cross-entropy on the labels."""
+    """Train the model by contrast with `neighbours` [N, k] and cross-entropy on the labels."""
     model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
     n, device = len(task.texts), model.device
     if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
@@ -269,7 +270,7 @@ def train(
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-    neighbours = nearest_neighbours(joined(features_of(model, inputs), words), count)
+    neighbours = neighbours.clone()  # found again in place, where recorded steps read them
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         rows, (states, cells) = batch.rows, inputs.batch(batch)
@@ -297,7 +298,8 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
+                again = nearest_neighbours(features_of(model, inputs), neighbours.shape[1])
+                neighbours.copy_(again)
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)
