@@ -198,9 +198,11 @@ def test_self_made_labels_are_made_by_its_own_settings(
     assert (config.batch, config.labelled_batch) == (20, 5)
 
 
-@pytest.mark.parametrize("words", [False, True])
-def test_words_are_heard_at_the_start_of_neighbourhoods_and_categories(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, words: bool
+@pytest.mark.parametrize(
+    ("words", "word_neighbours"), [(False, False), (False, True), (True, False), (True, True)]
+)
+def test_words_are_heard_where_categories_start_and_where_asked_for_at_first_neighbours(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, words: bool, word_neighbours: bool
 ) -> None:
     widths: dict[str, list[int]] = {"nearest_neighbours": [], "seeded_kmeans": []}
 
@@ -216,12 +218,20 @@ def test_words_are_heard_at_the_start_of_neighbourhoods_and_categories(
     for name in widths:
         watch(name)
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
-    fitted = fit(tiny_encoder, as_task(small_task()), words=words, epochs=3, refresh=1)
+    fitted = fit(
+        tiny_encoder,
+        as_task(small_task()),
+        words=words,
+        word_neighbours=word_neighbours,
+        epochs=3,
+        refresh=1,
+    )
     width = fitted.prototypes.shape[1]  # prediction knows no words
     (joint,) = widths["seeded_kmeans"]
     assert (joint > width) == words
     # The first neighbours, found again twice, then those whose labels say known or novel.
-    assert widths["nearest_neighbours"] == [joint, width, width, joint]
+    first = joint if word_neighbours else width
+    assert widths["nearest_neighbours"] == [first, width, width, joint]
 
 
 def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,3 +306,14 @@ def test_a_small_table_has_enough_steps(texts: int) -> None:
     assert epochs * steps >= LEAST_STEPS
     assert epochs == 3 or (epochs - 1) * steps < LEAST_STEPS
     assert enough_epochs(0, texts, 256) == 0
+
+
+@pytest.mark.parametrize("texts", [1, 255, 4000, 18000, 90000, 1_000_000])
+def test_a_large_table_has_no_more_steps_than_it_needs(texts: int) -> None:
+    steps = -(-texts // 256)
+    epochs = enough_epochs(45, texts, 256, 1600)
+    assert epochs >= 1
+    assert (epochs - 1) * steps < 1600  # the last epoch begins before the limit
+    assert epochs >= 45 or epochs * steps >= 1600
+    assert enough_epochs(0, texts, 256, 1600) == 0
+    assert enough_epochs(3, 200, 256, 1) == LEAST_STEPS  # what a small table needs comes first

@@ -5,9 +5,9 @@ learns by supervised contrast: each text is pulled to one of its neighbours and 
 batch that are its neighbours or carry its label, and pushed from the rest; where two labels
 disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
 
-An encoder may lay two categories on one another that people tell apart by a name. So words can
-stand beside its features where the first neighbours are found and where the categories start, with
-as much weight as labels bear out (`lexical`).
+An encoder may lay two categories on one another that people tell apart by a name. So words stand
+beside its features where the categories start, with as much weight as labels bear out (`lexical`),
+and where the first neighbours are found, too, if the encoder cannot learn them.
 
 Neighbourhoods know nothing of K, and k-means on what they leave, with the labelled texts held in
 their categories, hides novel categories in known ones that are like them. So centres are moved to
@@ -81,8 +81,11 @@ class NewfoundConfig(StartConfig):
         0.4, "neighbours of a text, as a share of the mean size of a category"
     )
     words: bool = setting(
-        False,
-        "let the words that texts share say, too, which are neighbours, as much as labels bear out",
+        True,
+        "let the words that texts share say, too, where categories start, as far as labels bear out",
+    )
+    word_neighbours: bool = setting(
+        False, "let words say, too, which texts are neighbours; for an encoder that does not learn"
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
@@ -97,6 +100,9 @@ class NewfoundConfig(StartConfig):
         True, "let the labels near a text say whether its self-made label is known or novel"
     )
     label_epochs: int = setting(45, "epochs of self-made labels; more for a small table")
+    label_steps: int = setting(
+        1600, "steps of self-made labels at most; a large table needs no more", low=1
+    )
     label_rate: float = setting(1e-5, "learning rate of self-made labels")
     pace: float = setting(
         10.0, "how many times faster the classifier's directions learn than the encoder", low=0.1
@@ -119,7 +125,7 @@ _HEAD_ONLY: dict[str, Any] = {
     "pace": 1.0,
     "starts": 1,
     "relocate": 2,
-    "words": True,
+    "word_neighbours": True,
 }
 _FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 4, "queue": 16}
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -149,7 +155,8 @@ def fit(
     with stages.stage("comparing texts"):
         features = features_of(start.model, start.inputs)
         words = words_of(start, task, config, features)
-        neighbours = nearest_neighbours(joined(features, words), count)  # the same for all members
+        near = joined(features, words) if config.word_neighbours else features
+        neighbours = nearest_neighbours(near, count)  # the same for all members
     if config.members == 1:
         return fit_member(start, words, neighbours, task, config, seed, stages)
     model, history = start.model, start.pretrained.history
@@ -197,13 +204,15 @@ def fit_member(
 ) -> Fitted:
     """One model, from a start whose encoder, or at least head, is yet to be trained.
 
-    Weighted `words` [N, w] stand beside its features where the categories start, as they did where
-    the first `neighbours` [N, k] were found. Then the features have learnt what the words say.
+    It learns from the first `neighbours` [N, k]. Weighted `words` [N, w] stand beside its features
+    where the categories start; then the features learn what the words say.
     """
     config = replace(
         config,
         epochs=enough_epochs(config.epochs, len(task.texts), config.batch),
-        label_epochs=enough_epochs(config.label_epochs, len(task.texts), config.batch),
+        label_epochs=enough_epochs(
+            config.label_epochs, len(task.texts), config.batch, config.label_steps
+        ),
     )
     train(start, neighbours, task, config, seed, stages)
     labelling = SelfLabellingConfig(
@@ -239,10 +248,16 @@ def fit_member(
     )
 
 
-def enough_epochs(epochs: int, texts: int, batch: int) -> int:
-    """So many epochs, or as many as make LEAST_STEPS steps; none remain none."""
+def enough_epochs(epochs: int, texts: int, batch: int, most: int | None = None) -> int:
+    """So many epochs, but as many as LEAST_STEPS steps need, and only those that begin by `most`.
+
+    None remain none.
+    """
     steps = max(1, -(-texts // batch))
-    return max(epochs, -(-LEAST_STEPS // steps)) if epochs else 0
+    least = -(-LEAST_STEPS // steps)
+    if most is not None:
+        epochs = min(epochs, -(-most // steps))
+    return max(epochs, least) if epochs else 0
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
