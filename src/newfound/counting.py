@@ -12,6 +12,8 @@ from newfound.encoder import load_encoder
 from newfound.estimate import Estimate, estimate_categories
 from newfound.features import EncoderFeatures
 from newfound.frozen import features_of, run_frozen
+from newfound.lexical import joined, weigh_words
+from newfound.methods.newfound import NewfoundConfig
 from newfound.stages import Stages
 
 
@@ -26,5 +28,6 @@ def count_categories(corpus: Corpus, config: RunConfig, stages: Stages) -> Estim
         folder = Path(config.cache) if config.cache else None
         inputs = run_frozen(model, tokens, folder=folder, advance=advance)
     with stages.stage("counting categories"):
-        targets = torch.from_numpy(corpus.targets).to(device)
-        return estimate_categories(features_of(model, inputs), targets, seed=config.seed)
+        targets, features = torch.from_numpy(corpus.targets).to(device), features_of(model, inputs)
+        words = weigh_words(tokens, features, targets, NewfoundConfig().neighbour_share)
+        return estimate_categories(joined(features, words), targets, seed=config.seed)

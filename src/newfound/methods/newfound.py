@@ -6,8 +6,8 @@ batch that are its neighbours or carry its label, and pushed from the rest; wher
 disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
 
 An encoder may lay two categories on one another that people tell apart by a name. So words stand
-beside its features where the categories start, with as much weight as labels bear out (`lexical`),
-and where the first neighbours are found, too, if the encoder cannot learn them.
+beside its features where categories are counted and where they start, with as much weight as labels
+bear out (`lexical`), and where the first neighbours are found if the encoder cannot learn them.
 
 Neighbourhoods know nothing of K, and k-means on what they leave, with the labelled texts held in
 their categories, hides novel categories in known ones that are like them. So centres are moved to
@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import Batch, shuffled_batches
+from newfound.batching import Batch, Ragged, shuffled_batches
 from newfound.committee import side_by_side
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
@@ -82,7 +82,7 @@ class NewfoundConfig(StartConfig):
     )
     words: bool = setting(
         True,
-        "let the words that texts share say, too, where categories start, as far as labels bear out",
+        "let words that texts share tell categories apart at the start, as far as labels bear out",
     )
     word_neighbours: bool = setting(
         False, "let words say, too, which texts are neighbours; for an encoder that does not learn"
@@ -150,11 +150,15 @@ def fit(
             "several members need a frozen encoder and normalised features; "
             "set trainable_layers=0 and normalise=true, or members=1"
         )
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+
+    def with_words(tokens: Ragged, features: Tensor) -> Tensor:
+        return joined(features, words_of(tokens, task, config, features))
+
+    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache, beside=with_words)
     count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     with stages.stage("comparing texts"):
         features = features_of(start.model, start.inputs)
-        words = words_of(start, task, config, features)
+        words = words_of(start.tokens, task, config, features)
         near = joined(features, words) if config.word_neighbours else features
         neighbours = nearest_neighbours(near, count)  # the same for all members
     if config.members == 1:
@@ -185,12 +189,12 @@ def fit(
         )
 
 
-def words_of(start: Start, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
+def words_of(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
     """What the texts' words say [N, w], weighted as the labels bear out; w is 0 without words."""
     if not config.words:
         return features.new_empty(len(features), 0)
     targets = torch.from_numpy(task.targets).to(features.device)
-    return weigh_words(start.tokens, features, targets, config.neighbour_share)
+    return weigh_words(tokens, features, targets, config.neighbour_share)
 
 
 def fit_member(

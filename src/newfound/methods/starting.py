@@ -90,8 +90,12 @@ def begin(
     seed: int,
     stages: Stages,
     cache: Path | None,
+    beside: Callable[[Ragged, Tensor], Tensor] | None = None,
 ) -> Start:
-    """Tokenise and encode the texts, count the categories if need be, and pretrain."""
+    """Tokenise and encode the texts, count the categories if need be, and pretrain.
+
+    `beside` makes the points that categories are counted from of the tokens and the features.
+    """
     depth = encoder.backbone.shape.layers
     device = encoder.backbone.words.weight.device
     model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
@@ -100,8 +104,13 @@ def begin(
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+
+    def points() -> Tensor:
+        features = features_of(model, inputs)
+        return features if beside is None else beside(tokens, features)
+
     # Before training: afterwards labelled texts lie closer together than others of their kind.
-    k, estimate = count_categories(task, lambda: features_of(model, inputs), seed, stages)
+    k, estimate = count_categories(task, points, seed, stages)
     pretrained = pretrain(
         model,
         task,
