@@ -13,6 +13,8 @@ from newfound.keywords import (
     LETTERS,
     NUMBER,
     PRIOR,
+    ByCategory,
+    Terms,
     choose_keywords,
     count_terms,
     score_terms,
@@ -96,13 +98,36 @@ def test_scores_equal_the_obvious_loop(texts: int, count: int, near: int) -> Non
     terms = count_terms(some, assigned, count)
     scores = score_terms(terms, neighbours)
     expected = loop_scores(some, assigned, count, neighbours)
-    rows, columns = terms.counts.nonzero()
-    found = {
-        (int(r), terms.names[c]): float(scores[r, c]) for r, c in zip(rows, columns, strict=True)
-    }
+    entries = zip(scores.rows, scores.terms, scores.values, strict=True)
+    found = {(int(row), terms.names[term]): float(value) for row, term, value in entries}
     assert found.keys() == expected.keys()
     assert found == pytest.approx(expected, abs=1e-12)
     assert max(found.values()) > 0
+
+
+def score(terms: Terms, scores: ByCategory, name: str) -> np.ndarray:
+    """[K] what a term scores in each category."""
+    categories = np.arange(len(terms.sizes))
+    return scores.look_up(categories, np.full_like(categories, terms.names.index(name)))
+
+
+def test_a_table_by_category_equals_a_dense_one() -> None:
+    random = np.random.default_rng(0)
+    dense = random.integers(0, 3, (6, 9)).astype(float)
+    dense[2] = 0  # a category without terms
+    rows, columns = np.nonzero(dense)
+    order = random.permutation(len(rows))
+    table = ByCategory.of(
+        rows[order], columns[order], dense[rows[order], columns[order]], dense.shape
+    )
+    assert (table.rows == rows).all()
+    assert (table.terms == columns).all()
+    assert (table.total() == dense.sum(axis=0)).all()
+    every = np.indices(dense.shape).reshape(2, -1)
+    assert (table.look_up(*every) == dense.ravel()).all()
+    none = ByCategory.of(rows[:0], columns[:0], dense[0, :0], dense.shape)
+    assert (none.look_up(*every) == 0).all()
+    assert (none.total() == 0).all()
 
 
 def test_a_word_spread_evenly_weighs_nothing_in_any_language() -> None:
@@ -110,8 +135,8 @@ def test_a_word_spread_evenly_weighs_nothing_in_any_language() -> None:
     assigned = np.array([0, 1, 2] * 4)
     terms = count_terms(texts, assigned, 3)
     scores = score_terms(terms, np.zeros((3, 0), dtype=np.int64))
-    assert scores[:, [terms.names.index("zum")]].max() == pytest.approx(0.0, abs=1e-12)
-    assert scores[0, terms.names.index("konto")] > 0
+    assert score(terms, scores, "zum").max() == pytest.approx(0.0, abs=1e-12)
+    assert score(terms, scores, "konto")[0] > 0
 
 
 def best(texts: list[str], assigned: list[int], count: int = 8) -> list[list[str]]:
@@ -135,9 +160,8 @@ def test_neighbours_push_out_what_is_shared_with_them() -> None:
     terms = count_terms(texts, assigned, 6)
     far = score_terms(terms, np.array([[2], [2], [3], [4], [5], [2]]))
     near = score_terms(terms, np.array([[1], [0], [3], [4], [5], [2]]))
-    card, lost = terms.names.index("card"), terms.names.index("lost")
-    assert near[0, card] < far[0, card]
-    assert near[0, lost] == pytest.approx(far[0, lost])
+    assert score(terms, near, "card")[0] < score(terms, far, "card")[0]
+    assert score(terms, near, "lost")[0] == pytest.approx(score(terms, far, "lost")[0])
 
 
 def test_no_keyword_repeats_another() -> None:

@@ -1,5 +1,6 @@
 """The map: in its frame, the same each time, categories apart and neighbours near."""
 
+import math
 import time
 
 import numpy as np
@@ -138,3 +139,23 @@ def test_ten_thousand_texts_are_quick() -> None:
     start = time.process_time()
     map_positions(*data, 0)
     assert time.process_time() - start < 4  # about 0.5 s; the margin is for slow machines
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 40])
+def test_centres_are_next_to_each_other_if_no_third_is_between(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = np.random.default_rng(count).standard_normal((count, 2))
+    expected = np.zeros((count, count), dtype=bool)
+    for one in range(count):
+        for two in range(count):
+            middle, radius = (
+                (points[one] + points[two]) / 2,
+                math.dist(points[one], points[two]) / 2,
+            )
+            others = [points[i] for i in range(count) if i not in (one, two)]
+            expected[one, two] = one != two and all(math.dist(o, middle) >= radius for o in others)
+    assert (layout._net(points) == expected).all()
+    if count > 3:
+        monkeypatch.setattr(layout, "FEW", 3)  # those of a triangulation are enough to look at
+        assert (layout._net(points) == expected).all()

@@ -91,7 +91,10 @@ def test_divergence_is_said_in_one_sentence() -> None:
 def small_backbone() -> Backbone:
     torch.manual_seed(0)
     shape = Architecture(vocabulary=20, width=16, layers=2, heads=2, inner=32, positions=12)
-    return Backbone(shape).eval()
+    backbone = Backbone(shape).eval()
+    for weight in backbone.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    return backbone
 
 
 def test_half_copies_give_nearly_the_gradients_of_full_precision() -> None:

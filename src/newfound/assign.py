@@ -47,7 +47,7 @@ def assign(
     return index, sure
 
 
-def near_ties(features: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE) -> np.ndarray:
     """Rows that lie so near the border of two categories that noise could carry them across."""
     between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
     np.fill_diagonal(between, 0)  # exactly: rounding would make every text a tie with itself
@@ -58,7 +58,7 @@ def near_ties(features: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         nearest = apart.argmin(1)
         gap = apart - apart.min(1, keepdims=True)
         # A step of length s changes the gap of two squared distances by 2 s |p - q| at most.
-        reach = 2 * NOISE * np.linalg.norm(part, axis=1)[:, None] * between[nearest]
+        reach = 2 * noise * np.linalg.norm(part, axis=1)[:, None] * between[nearest]
         found.append(start + np.flatnonzero((gap < reach).any(1)))
     return np.concatenate(found)
 

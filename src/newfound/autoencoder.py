@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
-from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
 from newfound.batching import Batch, Ragged
@@ -26,6 +25,9 @@ from newfound.files import write_atomically, write_json
 from newfound.optimise import Optimiser
 from newfound.stages import Advance, Stages
 from newfound.words import BREAK, words
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 HIDDEN = (500, 500, 2000)  # widths between the words and the code
 CHUNK = 4096  # texts at a time outside of training
@@ -86,7 +88,7 @@ class AutoencoderFeatures(nn.Module):
     def device(self) -> torch.device:
         return next(self.encoder.parameters()).device
 
-    def weights(self, texts: Sequence[str]) -> csr_matrix:
+    def weights(self, texts: Sequence[str]) -> "csr_matrix":
         """TF-IDF of texts [N, V]; a text without a known word has none."""
         return self.tfidf.transform(texts).tocsr()
 
@@ -152,7 +154,7 @@ class Bags:
     width: int  # of the vocabulary
 
     @classmethod
-    def of(cls, table: csr_matrix, device: torch.device) -> "Bags":
+    def of(cls, table: "csr_matrix", device: torch.device) -> "Bags":
         lengths = np.diff(table.indptr).astype(np.int64)
         columns = torch.from_numpy(table.indices.astype(np.int64)).to(device)
         weights = torch.from_numpy(table.data.astype(np.float32)).to(device)

@@ -73,6 +73,20 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dropout: flo
     return torch.bmm(weights, value.reshape(flat)).view(batch, heads, length, width)
 
 
+class Linear(nn.Linear):
+    """A linear layer that waits for its weights: to draw some takes longer than to read them."""
+
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are."""
+
+
+class Embedding(nn.Embedding):
+    """An embedding that waits for its weights."""
+
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are."""
+
+
 class Layer(nn.Module):
     """Self-attention and feed-forward, each followed by a residual norm."""
 
@@ -81,11 +95,11 @@ class Layer(nn.Module):
         self.heads = shape.heads
         self.attention_dropout = shape.attention_dropout
         self.activation = ACTIVATIONS[shape.activation]
-        self.qkv = nn.Linear(shape.width, 3 * shape.width)
-        self.out = nn.Linear(shape.width, shape.width)
+        self.qkv = Linear(shape.width, 3 * shape.width)
+        self.out = Linear(shape.width, shape.width)
         self.attention_norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
-        self.up = nn.Linear(shape.width, shape.inner)
-        self.down = nn.Linear(shape.inner, shape.width)
+        self.up = Linear(shape.width, shape.inner)
+        self.down = Linear(shape.inner, shape.width)
         self.output_norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
         self.dropout = nn.Dropout(shape.dropout)
 
@@ -122,18 +136,18 @@ class Layer(nn.Module):
 
 
 class Backbone(nn.Module):
-    """Token ids to hidden states, in steps that can be cut at any layer."""
+    """Token ids to hidden states, in steps that can be cut at any layer; its weights are loaded."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.shape = shape
-        self.words = nn.Embedding(shape.vocabulary, shape.width)
+        self.words = Embedding(shape.vocabulary, shape.width)
         # Positions count from 0; segment embeddings (always segment 0 here) are folded in on load.
-        self.positions = nn.Embedding(shape.positions, shape.width)
+        self.positions = Embedding(shape.positions, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
         self.dropout = nn.Dropout(shape.dropout)
         self.relative = (
-            nn.Embedding(shape.relative_buckets, shape.heads) if shape.relative_buckets else None
+            Embedding(shape.relative_buckets, shape.heads) if shape.relative_buckets else None
         )
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
 

@@ -1,12 +1,11 @@
 """What a person needs to understand a category: name, keywords, typical and doubtful texts."""
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
+from newfound.assign import squared_distances
 from newfound.categories import Category
-from newfound.keywords import Terms, choose_keywords, count_terms, score_terms
+from newfound.keywords import ByCategory, Terms, choose_keywords, count_terms, score_terms
 from newfound.phrases import candidate_names, unique_names
 from newfound.words import BREAK, same_words, unspaced, words
 
@@ -43,7 +42,7 @@ def describe(
     count = len(known)
     _check(texts, assigned, probabilities, features, prototypes, known, given, labelled_distance)
     owner = np.asarray(assigned, dtype=np.int64)
-    between = cdist(prototypes, prototypes)  # [K, K]
+    between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
     np.fill_diagonal(between, np.inf)
     near = np.argsort(between, axis=1, kind="stable")[:, : min(NEIGHBOURS, count - 1)]
     terms = count_terms(texts, owner, count)
@@ -182,10 +181,10 @@ def _bag(text: str) -> frozenset[str]:
     return frozenset(words(text)) - {BREAK} or frozenset([text.strip()])
 
 
-def _word_scores(terms: Terms, scores: sp.csr_array, category: int) -> dict[str, float]:
+def _word_scores(terms: Terms, scores: ByCategory, category: int) -> dict[str, float]:
     """Scores of the category's best single words."""
-    row = slice(scores.indptr[category], scores.indptr[category + 1])
-    ids, value = scores.indices[row], scores.data[row]
+    row = slice(scores.starts[category], scores.starts[category + 1])
+    ids, value = scores.terms[row], scores.values[row]
     alone = terms.parts[ids, 0] < 0
     ids, value = ids[alone], value[alone]
     top = np.argsort(-value, kind="stable")[:200]

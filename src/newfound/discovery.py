@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from newfound import notebook
-from newfound.assign import assign, near_ties, probabilities, squared_distances
+from newfound.assign import NOISE, assign, near_ties, probabilities, squared_distances
 from newfound.categories import Category
 from newfound.config import RunConfig, override
 from newfound.corpus import Corpus, check_corpus, check_texts
@@ -302,7 +302,8 @@ def _settled(fitted: Fitted, texts: list[str], features: np.ndarray) -> np.ndarr
     """
     if len(texts) == 1:
         return features
-    rows = near_ties(features, fitted.prototypes)
+    noise = getattr(fitted.features, "noise", NOISE)
+    rows = near_ties(features, fitted.prototypes, noise)
     if not len(rows):
         return features
     features = features.copy()

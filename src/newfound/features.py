@@ -95,6 +95,7 @@ class EncoderFeatures(nn.Module):
     """Texts to vectors [N, outputs] through an encoder, a head and, for some methods, logits."""
 
     kind = "encoder"
+    noise = 1e-4  # relative: in full precision a text's features differ by far less by company
 
     def __init__(
         self,

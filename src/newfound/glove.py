@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
-from scipy.sparse import csr_matrix
 
 from newfound.errors import InputError, reason
 from newfound.files import write_atomically, write_text
@@ -70,6 +69,8 @@ class WordVectors:
         return found
 
     def _means(self, texts: Sequence[str]) -> np.ndarray:
+        from scipy.sparse import csr_matrix  # here: it costs every start
+
         rows = [list(self._places(text)) for text in texts]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         places = np.fromiter((place for row in rows for place in row), np.int64, lengths.sum())

@@ -1,13 +1,14 @@
 """A map of the texts in two dimensions: near categories stand near, each text by its category."""
 
+from statistics import NormalDist
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import Delaunay
-from scipy.spatial.distance import cdist
-from scipy.special import ndtri
 
+from newfound.assign import squared_distances
 from newfound.tsne import embed
 
+FEW = 100  # centres of which every pair is looked at
 CELLS = 2**24  # distances held at once
 SAMPLE = 1_000  # texts of a category from which its two directions are found
 LEVELS = 33  # quantiles that describe a category along a direction
@@ -16,6 +17,8 @@ GAP = 1.1  # room that a disc claims, in radii
 SQUEEZE = 0.35  # part of the empty space between categories that is taken out
 STRETCH = 1.5  # most that a tie between two categories grows in one step
 COMPANY = 8.0  # neighbours that a category should keep on the map
+RANKS = np.linspace(0.01, 0.99, 981)  # of texts; the first and the last stand as these do
+DEVIATIONS = np.array([NormalDist().inv_cdf(rank) for rank in RANKS])
 RIM = 2.4  # standard deviations of a category's texts that lie inside its disc
 LEAN = 0.6  # how far, in radii, a text half way to another category leans towards it
 Floats = NDArray[np.floating]
@@ -96,11 +99,11 @@ def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
     room = GAP * (radii[:, None] + radii[None, :])  # [K, K]
     np.fill_diagonal(room, 0.0)
     if len(radii) > 3:
-        tied, distance = _net(centres), cdist(centres, centres)
+        tied, distance = _net(centres), _distances(centres)
         gap = np.maximum(distance - room, 0.0)
         centres = _relax(centres, tied, tied * (distance - SQUEEZE * gap))
     for _ in range(100):
-        distance = cdist(centres, centres)
+        distance = _distances(centres)
         short = room > distance * (1 + 1e-6)
         if not short.any():
             break
@@ -109,23 +112,45 @@ def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
             centres = centres * float((room / apart).max())
             break
         tied = short | _net(centres)
-        length = tied * np.maximum(distance, np.minimum(room, STRETCH * distance))
-        centres = _relax(centres, tied, length)
+        wanted: Array = np.maximum(distance, np.minimum(room, STRETCH * distance))
+        centres = _relax(centres, tied, tied * wanted)
     lowest = (centres - radii[:, None]).min(axis=0)
     highest = (centres + radii[:, None]).max(axis=0)
     size = max(1e-12, float((highest - lowest).max()) / 2)
     return (centres - (lowest + highest) / 2) / size, radii / size
 
 
+def _distances(centres: Array) -> Array:
+    """[K, K] distances of the centres from each other."""
+    apart: Array = np.sqrt(squared_distances(centres, centres))
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
 def _net(centres: Array) -> NDArray[np.bool_]:
-    """[K, K] which centres are next to each other in the plane."""
-    tied = np.zeros((len(centres), len(centres)), dtype=bool)
+    """[K, K] which centres are next to each other: no third one lies in the disc between them.
+
+    This is the Gabriel graph. It is connected, and its ties do not cross.
+    """
+    square = squared_distances(centres, centres)
+    one, two = _pairs(centres)
+    # A third is outside of the disc if the angle that it sees the two at is acute.
+    free = (square[one] + square[two] >= square[one, two][:, None] * (1 - 1e-9)).all(axis=1)
+    tied = np.zeros(square.shape, dtype=bool)
+    tied[one[free], two[free]] = True
+    return tied | tied.T
+
+
+def _pairs(centres: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of centres that may be next to each other: all, or of many those of a triangulation."""
+    if len(centres) <= FEW:
+        one, two = np.triu_indices(len(centres), 1)
+        return one, two
+    from scipy.spatial import Delaunay  # here: it costs every start
+
     # QJ moves points in a line by a hair, without which they span no triangles.
-    corners = Delaunay(centres, qhull_options="QJ").simplices  # [triangles, 3]
-    for one, two in ((0, 1), (1, 2), (2, 0)):
-        tied[corners[:, one], corners[:, two]] = True
-        tied[corners[:, two], corners[:, one]] = True
-    return tied
+    corners = Delaunay(centres, qhull_options="QJ").simplices.astype(np.int64)  # [triangles, 3]
+    return corners[:, [0, 1, 2]].ravel(), corners[:, [1, 2, 0]].ravel()
 
 
 def _relax(centres: Array, tied: NDArray[np.bool_], length: Array) -> Array:
@@ -136,7 +161,7 @@ def _relax(centres: Array, tied: NDArray[np.bool_], length: Array) -> Array:
     # The ones pin the middle, which no tie does.
     solve = np.linalg.inv(laplacian + weight.mean())
     for _ in range(max(3, min(15, 4_500 // len(centres)))):
-        distance = cdist(centres, centres)
+        distance = _distances(centres)
         pull = np.divide(weight * length, distance, out=np.zeros_like(weight), where=distance > 0)
         centres = solve @ (pull.sum(axis=1)[:, None] * centres - pull @ centres)
     return centres
@@ -198,7 +223,7 @@ def _place(
         # Ranks, not lengths: few texts far off would press all others into a dot.
         for axis in (0, 1):
             rank = np.interp(along[:, axis], levels[category, axis], shares)
-            local[rows, axis] = ndtri(np.clip(rank, 0.01, 0.99)) / RIM
+            local[rows, axis] = np.interp(rank, RANKS, DEVIATIONS) / RIM
     if len(prototypes) > 1:
         other, between = _second(features, prototypes, assigned)
         lean = LEAN * between

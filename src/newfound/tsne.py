@@ -6,7 +6,8 @@ left to scikit-learn, which approximates.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+
+from newfound.assign import squared_distances
 
 MOST = 300  # points that are embedded exactly
 STEPS, EARLY = 1_000, 250  # of descent; the first of them pull neighbours together harder
@@ -24,7 +25,7 @@ def embed(points: Array, start: Array, perplexity: float, seed: int) -> Array:
 
         tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed)
         return np.asarray(tsne.fit_transform(points), dtype=np.float64)
-    wanted = _joint(cdist(points, points, "sqeuclidean"), perplexity)
+    wanted = _joint(squared_distances(points, points), perplexity)
     plane, speed, gain = start.copy(), np.zeros_like(start), np.ones_like(start)
     rate = max(len(points) / EXAGGERATION / 4, 50.0)
     for step in range(STEPS):
@@ -39,7 +40,7 @@ def embed(points: Array, start: Array, perplexity: float, seed: int) -> Array:
 
 def _slope(plane: Array, wanted: Array) -> Array:
     """[N, 2] where the divergence of the plane's joint probabilities from `wanted` grows."""
-    near = 1 / (1 + cdist(plane, plane, "sqeuclidean"))
+    near = 1 / (1 + squared_distances(plane, plane))
     np.fill_diagonal(near, 0)
     pull = (wanted - near / near.sum()) * near
     return 4 * (pull.sum(axis=1)[:, None] * plane - pull @ plane)
