@@ -16,6 +16,7 @@ from newfound.bench.tables import (
     as_file,
     gains_table,
     insert,
+    lead_table,
     render,
     write_tables,
 )
@@ -134,6 +135,24 @@ def test_gains_are_those_of_equal_seeds() -> None:
     assert row[1:] == ["`dpn`", "minilm", "0, 1", "2.00 ± 1.41", "0.00 ± 2.83", "10.00 ± 0.00"]
     assert gains_table(lines[:3]) == ""
     assert gains_table(lines) in render(lines)["table2"]
+
+
+def test_leads_are_those_of_equal_seeds_and_of_the_better_score() -> None:
+    lines = [
+        fake_line("banking", "newfound", 0, scores=(80.0, 81.0, 70.0)),
+        fake_line("banking", "newfound", 1, scores=(82.0, 83.0, 60.0)),
+        fake_line("banking", "dac", 0, scores=(79.0, 73.0, 60.0)),
+        fake_line("banking", "dac", 1, scores=(79.0, 73.0, 70.0)),
+        fake_line("banking", "dac", 2, scores=(99.0, 99.0, 99.0)),  # has no pair
+        fake_line("banking", "dpn-no-ema", 0, scores=(10.0, 10.0, 10.0)),  # is no method
+    ]
+    lines[2]["scores"]["kmeans"]["all"] = 81.0  # better than by prototype
+    (row,) = [r for r in lead_table(lines).splitlines() if "`" in r and r.startswith("| ")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:4] == ["DAC (`dac`)", "minilm", "1.5 ± 2.1 (1 of 2)", "0.0 ± 14.1 (1 of 2)"]
+    assert set(cells[4:]) == {NONE}
+    assert lead_table(lines[2:]) == ""
+    assert lead_table(lines) in render(lines)["table2"]
 
 
 def test_table_3_has_a_row_for_every_ablation() -> None:

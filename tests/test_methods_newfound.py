@@ -317,3 +317,34 @@ def test_a_large_table_has_no_more_steps_than_it_needs(texts: int) -> None:
     assert epochs >= 45 or epochs * steps >= 1600
     assert enough_epochs(0, texts, 256, 1600) == 0
     assert enough_epochs(3, 200, 256, 1) == LEAST_STEPS  # what a small table needs comes first
+
+
+@pytest.mark.parametrize("effort", ["fast", "best"])
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_of_several_tries_the_one_with_least_doubt_is_kept_whole(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, effort: str, chosen: int
+) -> None:
+    task = as_task(small_task())
+    seen = dict[int, float]()
+    monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
+    monkeypatch.setattr(newfound, "doubt", lambda fitted: seen[id(fitted)])
+    tried, real = list[Fitted](), newfound.fit_member
+
+    def watched(*arguments: Any) -> Fitted:
+        tried.append(real(*arguments))
+        seen[id(tried[-1])] = float(len(tried) - 1 != chosen)
+        return tried[-1]
+
+    monkeypatch.setattr(newfound, "fit_member", watched)
+    fitted = fit(tiny_encoder, task, effort, tries=3, learning_rate=1e-3, label_rate=1e-3)
+    assert len(tried) == 3
+    assert fitted is tried[chosen]
+    assert not np.allclose(tried[0].training_features, tried[1].training_features, atol=1e-4)
+    # The model is that try's, too: it gives new texts the features that training ended with.
+    np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-5)
+
+
+def test_doubt_is_the_last_loss_of_self_made_labels(tiny_encoder: str) -> None:
+    fitted = fit(tiny_encoder, as_task(small_task()))
+    assert newfound.doubt(fitted) == fitted.history[-1]["self_labels"] > 0
+    assert newfound.doubt(fit(tiny_encoder, as_task(small_task()), label_epochs=0)) == 0

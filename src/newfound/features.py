@@ -5,9 +5,8 @@ and prediction alike, so that a cached value and a fresh one are the same number
 in the training corpus gets the same answer later.
 """
 
-import copy
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +72,6 @@ class ResidualHead(nn.Module):
         return pooled + self.down(self.dropout(inner))
 
 
-class Committee(nn.Module):
-    """Heads side by side: what each makes of the pooled vector, at unit length, in one vector."""
-
-    def __init__(self, heads: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.members = nn.ModuleList(heads)
-
-    def forward(self, pooled: Tensor) -> Tensor:
-        return torch.cat([F.normalize(member(pooled), dim=1) for member in self.members], dim=1)
-
-
 HEADS: dict[str, Any] = {
     "none": lambda width: nn.Identity(),
     "tanh": TanhHead,
@@ -105,16 +93,12 @@ class EncoderFeatures(nn.Module):
         normalise: bool = True,
         frozen_layers: int = -1,
         logits: int | None = None,
-        members: int = 1,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.backbone = encoder.backbone
         self.head_name = head
-        self.members = 1
         self.head: nn.Module = HEADS[head](self.backbone.shape.width)
-        if members > 1:
-            self.seat(copy.deepcopy(self.head) for _ in range(members))
         self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
         self.normalise = normalise
         self.special: Tensor  # ids that are no words, where the model is
@@ -127,7 +111,7 @@ class EncoderFeatures(nn.Module):
     @property
     def width(self) -> int:
         """Width of what the head gives, which classifiers read."""
-        return self.backbone.shape.width * self.members
+        return self.backbone.shape.width
 
     @property
     def outputs(self) -> int:
@@ -137,11 +121,6 @@ class EncoderFeatures(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.backbone.words.weight.device
-
-    def seat(self, heads: Iterable[nn.Module]) -> None:
-        """From now on a feature is what all of these heads make of a text, side by side."""
-        self.head = Committee(heads)
-        self.members = len(self.head.members)
 
     def add_logits(self, count: int) -> nn.Linear:
         """From now on a feature is `count` logits on top of the head, of no fixed length."""
@@ -264,7 +243,6 @@ class EncoderFeatures(nn.Module):
             "pooling": self.encoder.pooling,
             "max_tokens": self.encoder.max_tokens,
             "head": self.head_name,
-            "members": self.members,
             "normalise": self.normalise,
             "frozen_layers": self.frozen_layers,
             "logits": None if self.logits is None else self.outputs,
@@ -293,7 +271,6 @@ class EncoderFeatures(nn.Module):
             normalise=settings["normalise"],
             frozen_layers=settings["frozen_layers"],
             logits=settings.get("logits"),  # models of before there were logits do not say
-            members=settings.get("members", 1),
         )
         features.load_state_dict(load_file(folder / "encoder.safetensors"))
         return features.eval()

@@ -118,8 +118,7 @@ def table2(lines: Sequence[Line]) -> str:
             "TEXTOIR, All",
         ]
         parts.append(markdown(header, body) if body else "No runs yet.\n")
-    gains = gains_table(lines)
-    return "\n".join([*parts, gains] if gains else parts)
+    return "\n".join([*parts, *filter(None, (gains_table(lines), lead_table(lines)))])
 
 
 def gains_table(lines: Sequence[Line], beside: str = "semi-km") -> str:
@@ -153,6 +152,47 @@ def gains_table(lines: Sequence[Line], beside: str = "semi-km") -> str:
         "**What training adds to pretraining**: accuracy by k-means less that of Semi-KM, which is "
         "k-means on the same pretrained features, seed by seed.\n\n" + markdown(header, body)
     )
+
+
+def lead_table(lines: Sequence[Line], ours: str = "newfound") -> str:
+    """How far our method is above each other one: differences of runs with the same seed."""
+    cells: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for data_set in TITLES:
+        rows = [r for r in select_runs(lines, data_set=data_set) if _effort(r) == "best"]
+        rows.sort(key=lambda row: (_place(row.method), row.method, row.encoder))
+        base = {(r.encoder, x["seed"]): x for r in rows if r.method == ours for x in r.lines}
+        for row in rows:
+            pairs = [
+                (base[row.encoder, line["seed"]], line)
+                for line in row.lines
+                if (row.encoder, line["seed"]) in base
+            ]
+            if row.method == ours or not pairs or _is_ablation(row.method):
+                continue
+            found = cells.setdefault((_name(row, rows), row.encoder), {})
+            found[data_set] = [_lead(pairs, score) for score in ("all", "novel")]
+    if not cells:
+        return ""
+    header = ["method", "encoder"]
+    header += [f"{title}, {score}" for title in TITLES.values() for score in ("All", "Novel")]
+    body = [
+        [*key, *(cell for data_set in TITLES for cell in found.get(data_set, [NONE, NONE]))]
+        for key, found in cells.items()
+    ]
+    return (
+        f"**`{ours}` less the others**, seed by seed, on the same splits: its accuracy by nearest "
+        "prototype less the better of the other's two, and with how many of the seeds it is above."
+        "\n\n" + markdown(header, body)
+    )
+
+
+def _lead(pairs: Sequence[tuple[Line, Line]], score: str) -> str:
+    leads = [
+        ours["scores"]["prototype"][score]
+        - max(other["scores"][by][score] for by in ("kmeans", "prototype"))
+        for ours, other in pairs
+    ]
+    return f"{mean_spread(leads)} ({sum(lead > 0 for lead in leads)} of {len(leads)})"
 
 
 def _effort(row: Row) -> str:
