@@ -30,7 +30,7 @@ GRAINS = (1.0, 1.25, 1.5)  # numbers of clusters that labels are read from, in e
 RESAMPLES = 400  # of the known categories, for the range
 HALF = 3000  # at most this many texts in each half that a silhouette is computed on
 SILHOUETTE_ERROR = 0.35  # standard error of the logarithm of a number found by silhouette
-SURE = 0.12  # labels alone decide if the standard error of the logarithm is below this
+SURE = 0.2  # labels alone decide if the standard error of the logarithm is below this
 
 
 @dataclass(frozen=True)
