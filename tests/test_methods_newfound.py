@@ -328,14 +328,14 @@ def test_of_several_tries_the_one_with_least_doubt_is_kept_whole(
     seen = dict[int, float]()
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
     monkeypatch.setattr(newfound, "doubt", lambda fitted: seen[id(fitted)])
-    tried, real = list[Fitted](), newfound.fit_member
+    tried, real = list[Fitted](), newfound.fit_once
 
     def watched(*arguments: Any) -> Fitted:
         tried.append(real(*arguments))
         seen[id(tried[-1])] = float(len(tried) - 1 != chosen)
         return tried[-1]
 
-    monkeypatch.setattr(newfound, "fit_member", watched)
+    monkeypatch.setattr(newfound, "fit_once", watched)
     fitted = fit(tiny_encoder, task, effort, tries=3, learning_rate=1e-3, label_rate=1e-3)
     assert len(tried) == 3
     assert fitted is tried[chosen]

@@ -154,7 +154,7 @@ def fit(
         near = joined(features, words) if config.word_neighbours else features
         neighbours = nearest_neighbours(near, count)  # the same for all tries
     if config.tries == 1:
-        return fit_member(start, words, neighbours, task, config, seed, stages)
+        return fit_once(start, words, neighbours, task, config, seed, stages)
     return best_of_tries(start, words, neighbours, task, config, seed, stages)
 
 
@@ -166,7 +166,7 @@ def words_of(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tenso
     return weigh_words(tokens, features, targets, config.neighbour_share)
 
 
-def fit_member(
+def fit_once(
     start: Start,
     words: Tensor,
     neighbours: Tensor,
@@ -237,7 +237,7 @@ def best_of_tries(
     for turn in range(config.tries):
         _put(weights, fresh)
         own = replace(start, pretrained=copy.deepcopy(start.pretrained))
-        tried = fit_member(own, words, neighbours, task, config, seed + turn, stages)
+        tried = fit_once(own, words, neighbours, task, config, seed + turn, stages)
         if found is None or doubt(tried) < doubt(found):
             found, kept = tried, [weight.detach().clone() for weight in weights]
     assert found is not None
