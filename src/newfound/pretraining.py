@@ -202,7 +202,7 @@ def _train(
 
 
 class Best:
-    """Keeps the weights of the best epoch; says when patience is over."""
+    """Keeps the weights of the best epoch, or try; says when patience is over."""
 
     def __init__(self, modules: list[nn.Module], patience: int) -> None:
         self.weights: list[Tensor] = [

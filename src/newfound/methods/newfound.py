@@ -21,7 +21,7 @@ belongs to the nearest.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_an
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
+from newfound.pretraining import Best
 from newfound.prototypes import class_means
 from newfound.relocation import relocate
 from newfound.stages import Stages
@@ -153,9 +154,13 @@ def fit(
         words = words_of(start.tokens, task, config, features)
         near = joined(features, words) if config.word_neighbours else features
         neighbours = nearest_neighbours(near, count)  # the same for all tries
-    if config.tries == 1:
-        return fit_once(start, words, neighbours, task, config, seed, stages)
-    return best_of_tries(start, words, neighbours, task, config, seed, stages)
+
+    def attempt(own: Start, seed: int) -> Fitted:
+        return fit_once(own, words, neighbours, task, config, seed, stages)
+
+    return (
+        attempt(start, seed) if config.tries == 1 else best_of(attempt, start, config.tries, seed)
+    )
 
 
 def words_of(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
@@ -221,33 +226,20 @@ def fit_once(
     )
 
 
-def best_of_tries(
-    start: Start,
-    words: Tensor,
-    neighbours: Tensor,
-    task: Task,
-    config: NewfoundConfig,
-    seed: int,
-    stages: Stages,
-) -> Fitted:
+def best_of(attempt: Callable[[Start, int], Fitted], start: Start, tries: int, seed: int) -> Fitted:
     """Train several models that differ by their seeds; keep the one with the least doubt."""
-    weights = [weight for weight in start.model.parameters() if weight.requires_grad]
-    fresh = [weight.detach().clone() for weight in weights]
-    found, kept = None, fresh
-    for turn in range(config.tries):
-        _put(weights, fresh)
-        own = replace(start, pretrained=copy.deepcopy(start.pretrained))
-        tried = fit_once(own, words, neighbours, task, config, seed + turn, stages)
+    fresh, best = Best([start.model], tries), Best([start.model], tries)
+    fresh.saw(0.0)
+    found: Fitted | None = None
+    for turn in range(tries):
+        fresh.restore()
+        tried = attempt(replace(start, pretrained=copy.deepcopy(start.pretrained)), seed + turn)
         if found is None or doubt(tried) < doubt(found):
-            found, kept = tried, [weight.detach().clone() for weight in weights]
+            found = tried
+            best.saw(-doubt(tried))
+    best.restore()
     assert found is not None
-    _put(weights, kept)
     return found
-
-
-def _put(weights: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    with torch.no_grad():
-        torch._foreach_copy_(list(weights), list(values))
 
 
 def doubt(fitted: Fitted) -> float:
