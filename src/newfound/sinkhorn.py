@@ -1,13 +1,19 @@
-"""Sinkhorn's balanced assignment: soft labels that use every category equally often."""
+"""Sinkhorn's balanced assignment: soft labels that use every category as often as expected."""
 
 import torch
 from torch import Tensor
 
 TINY = 1e-30  # a category that no text comes near still gets a finite scale
+STEADY = 4  # labels a category that are thought of beside its own, for few labels say little
+LEAST = 0.1  # of an even share: what is left to a category however many of its texts are labelled
 
 
-def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
+def sinkhorn(
+    scores: Tensor, epsilon: float, iterations: int, shares: Tensor | None = None
+) -> Tensor:
     """Soft assignment [N, K] from scores [N, K]: each row sums to 1, each column to about N / K.
+
+    With `shares` [K], which sum to 1, each column comes to about its share of N.
 
     exp(scores / epsilon) is scaled column by column, then row by row, `iterations` times. Rows come
     last, so a text's shares are exact and the columns' as near as the iterations bring them; with
@@ -24,9 +30,25 @@ def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
         kernel = (logs - top[:, None]).exp()  # [N, K]
         rows = (top - top.max()).exp()  # [N]
         columns = logs.new_ones(logs.shape[1])  # [K]
-        share = logs.shape[0] / logs.shape[1]
+        share = logs.shape[0] / logs.shape[1] if shares is None else len(logs) * shares
         for _ in range(iterations):
             columns = share / (rows @ kernel).clamp(min=TINY)
             rows = 1 / (kernel @ columns)
-        shares = kernel * columns
-        return shares / shares.sum(1, keepdim=True)
+        found = kernel * columns
+        return found / found.sum(1, keepdim=True)
+
+
+def expected_shares(targets: Tensor, k: int) -> Tensor:
+    """Which share of the unlabelled texts each of k categories should have [K], by targets [N].
+
+    Known categories are as large as novel ones on average, and among themselves as their numbers of
+    labels say, which are evened a little. Texts that carry a label are not to be found any more.
+    """
+    labels = targets[targets >= 0].bincount().float()  # [M]
+    known = len(labels)
+    sizes = torch.full((k,), len(targets) / k, device=targets.device)
+    if known:
+        sizes[:known] *= (labels + STEADY) / (labels + STEADY).mean()
+        sizes[:known] -= labels
+    sizes = sizes.clamp(min=LEAST * len(targets) / k)
+    return sizes / sizes.sum()

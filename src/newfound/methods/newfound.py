@@ -41,11 +41,12 @@ from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
 from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_and_settle
 from newfound.methods.starting import Start, StartConfig, begin
-from newfound.neighbours import known_odds, nearest_neighbours
+from newfound.neighbours import known_odds, mutual_neighbours, nearest_neighbours
 from newfound.optimise import Optimiser
 from newfound.pretraining import Best
 from newfound.prototypes import class_means
 from newfound.relocation import relocate
+from newfound.sinkhorn import expected_shares
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
@@ -76,7 +77,10 @@ class NewfoundConfig(StartConfig):
         0, "width of the space that the contrast is computed in; 0: that of the features itself"
     )
     neighbour_share: float = setting(
-        0.4, "neighbours of a text, as a share of the mean size of a category"
+        0.2, "neighbours of a text, as a share of the mean size of a category"
+    )
+    mutual: bool = setting(
+        True, "learn only from neighbours that have the text among their own, too"
     )
     words: bool = setting(
         True,
@@ -107,6 +111,9 @@ class NewfoundConfig(StartConfig):
     )
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
+    label_shares: bool = setting(
+        True, "let the balance expect texts of known categories as their numbers of labels say"
+    )
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
     tries: int = setting(
         1, "models trained with other seeds; that whose self-made labels agree best is kept", low=1
@@ -153,7 +160,7 @@ def fit(
         features = features_of(start.model, start.inputs)
         words = words_of(start.tokens, task, config, features)
         near = joined(features, words) if config.word_neighbours else features
-        neighbours = nearest_neighbours(near, count)  # the same for all tries
+        neighbours = contrast_neighbours(near, count, config)  # the same for all tries
 
     def attempt(own: Start, seed: int) -> Fitted:
         return fit_once(own, words, neighbours, task, config, seed, stages)
@@ -213,6 +220,8 @@ def fit_once(
         if config.relocate:
             found = relocate(points, targets, odds, found, seed=seed)
         centres = class_means(features, found.labels, start.k)
+    read = torch.where(torch.from_numpy(task.learnable).to(targets.device), targets, -1)
+    shares = expected_shares(read, start.k) if config.label_shares else None
     return label_and_settle(
         start,
         task,
@@ -221,7 +230,7 @@ def fit_once(
         centres,
         seed=seed,
         stages=stages,
-        hints=Hints(odds, config.known_prior, config.relocate),
+        hints=Hints(odds, config.known_prior, config.relocate, shares),
         pace=config.pace,
     )
 
@@ -266,6 +275,12 @@ def enough_epochs(epochs: int, texts: int, batch: int, most: int | None = None) 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
     """How many neighbours a text has: a share of the mean size of a category, at least one."""
     return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
+
+
+def contrast_neighbours(features: Tensor, count: int, config: NewfoundConfig) -> Tensor:
+    """The texts [N, count] that each text is pulled to, by features [N, d]."""
+    found = nearest_neighbours(features, count)
+    return mutual_neighbours(found) if config.mutual else found
 
 
 def train(
@@ -316,8 +331,8 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                again = nearest_neighbours(features_of(model, inputs), neighbours.shape[1])
-                neighbours.copy_(again)
+                again = features_of(model, inputs)
+                neighbours.copy_(contrast_neighbours(again, neighbours.shape[1], config))
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)

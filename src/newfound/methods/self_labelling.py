@@ -140,6 +140,7 @@ class Hints:
     odds: Tensor  # [N]: log odds that a text is of a known category, by all but the text itself
     known_prior: bool  # let self-made labels heed the odds
     relocate_every: int  # epochs after which directions move to where one is missing; 0: never
+    shares: Tensor | None = None  # [K]: of the unlabelled texts, expected; None: even ones
 
 
 def fit(
@@ -213,6 +214,7 @@ def train(
     waiting_rows = torch.from_numpy(recent).to(device)
     queue = features[waiting_rows]  # [Q, d], changed in place like its rows
     known = (torch.arange(start.k, device=device) < len(task.known)).float()  # [K]
+    shares = None if hints is None else hints.shares
     reads_words = model.frozen_layers < 0 and config.replaced_words > 0
 
     def losses(batch: Batch) -> dict[str, Tensor]:
@@ -232,7 +234,8 @@ def train(
                 prior = hints.odds[texts, None] * known  # [2B + Q, K]
                 waiting_rows.copy_(torch.cat([rows[:size], waiting_rows])[: len(queue)])
             queue.copy_(torch.cat([views[:size], queue])[: len(queue)])
-        found = {"self_labels": swapped_loss(first[:size], second[:size], waiting, config, prior)}
+        loss = swapped_loss(first[:size], second[:size], waiting, config, prior, shares)
+        found = {"self_labels": loss}
         if labelled_size:
             scores = torch.cat([first[size:], second[size:]]) / config.temperature
             found["cross_entropy"] = F.cross_entropy(scores, targets[rows[size:]].repeat(2))
@@ -281,16 +284,17 @@ def swapped_loss(
     waiting: Tensor,
     config: SelfLabellingConfig,
     prior: Tensor | None = None,
+    shares: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy of each view with the balanced targets that the other view gives.
 
     Cosines of the two views, first and second [B, K], and of the queue, waiting [Q, K]. Both views
     are balanced together, with one solution for the two. `prior` [2B + Q, K] are log odds that
-    multiply the shares before the balance.
+    multiply the shares before the balance; `shares` [K] are what the balance is to bring about.
     """
     scores = torch.cat([second, first, waiting])
     if prior is not None:
         scores = scores + config.epsilon * prior
-    wanted = sinkhorn(scores, config.epsilon, config.balance)
+    wanted = sinkhorn(scores, config.epsilon, config.balance, shares)
     scores = torch.cat([first, second]) / config.temperature
     return F.cross_entropy(scores, wanted[: len(scores)])
