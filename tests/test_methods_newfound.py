@@ -237,6 +237,7 @@ def test_words_are_heard_where_categories_start_and_where_asked_for_at_first_nei
 def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
     priors: list[bool] = []
+    even: list[bool] = []
 
     def watch(module: Any, name: str) -> None:
         real = getattr(module, name)
@@ -249,11 +250,20 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
 
     watch(newfound, "relocate")
     watch(self_labelling, "relocate_directions")
+    farthest: list[float] = []
+    move = self_labelling.move_known_out
+    monkeypatch.setattr(
+        self_labelling,
+        "move_known_out",
+        lambda *given: (farthest.append(given[-1]), move(*given))[1],
+    )
     real = self_labelling.swapped_loss
 
-    def loss(first: Any, second: Any, waiting: Any, config: Any, prior: Any) -> torch.Tensor:
+    def loss(first: Any, second: Any, waiting: Any, config: Any, *hints: Any) -> torch.Tensor:
+        prior, shares = hints
         priors.append(prior is not None)
-        return real(first, second, waiting, config, prior)
+        even.append(bool((shares == 1 / len(shares)).all()))
+        return real(first, second, waiting, config, prior, shares)
 
     monkeypatch.setattr(self_labelling, "swapped_loss", loss)
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
@@ -262,11 +272,16 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
     # After k-means, then before the third epoch of six: the last fifth is left in peace.
     assert called == ["relocate", "relocate_directions"]
     assert set(priors) == {True}
+    assert set(even) == {False}
     called.clear()
     priors.clear()
-    fit(tiny_encoder, task, label_epochs=6, relocate=0, known_prior=False)
+    even.clear()
+    left_out = {"relocate": 0, "known_prior": False, "label_shares": False, "known_farther": 0.0}
+    fit(tiny_encoder, task, label_epochs=6, **left_out)
     assert called == []
+    assert farthest == [0.2, 0.0]
     assert set(priors) == {False}
+    assert set(even) == {True}
 
 
 def test_a_category_hidden_in_a_known_one_is_found(

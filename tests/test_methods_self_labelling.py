@@ -131,11 +131,15 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
     """The prior of a row is that of its text, on known categories alone, step after step."""
     task = as_task(small, validation_share=0)
     seen: list[Tensor] = []
+    wanted: list[Tensor] = []
     real = self_labelling.swapped_loss
 
-    def watched(first: Tensor, second: Tensor, waiting: Tensor, config: Any, prior: Any) -> Tensor:
+    def watched(
+        first: Tensor, second: Tensor, waiting: Tensor, config: Any, prior: Any, shares: Tensor
+    ) -> Tensor:
         seen.append(prior.clone())
-        return real(first, second, waiting, config, prior)
+        wanted.append(shares)
+        return real(first, second, waiting, config, prior, shares)
 
     monkeypatch.setattr(self_labelling, "swapped_loss", watched)
     config = resolve_config("self-labeling", "fast", {**QUICK, "batch": 3, "queue": 6})
@@ -144,6 +148,7 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
     )
     features = features_of(start.model, start.inputs)
     odds = torch.arange(len(task.texts), dtype=torch.float32) + 1  # tells who is who
+    shares = torch.tensor([0.1, 0.2, 0.3, 0.4])
     self_labelling.label_and_settle(
         start,
         task,
@@ -152,8 +157,9 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
         features[:4],
         seed=0,
         stages=Stages(False),
-        hints=Hints(odds, known_prior=True, relocate_every=0),
+        hints=Hints(odds, True, relocate_every=0, shares=shares, farthest=0.0),
     )
+    assert all(torch.equal(given, shares) for given in wanted)
     labelled = torch.from_numpy(task.labelled) + 1.0
     for now, then in pairwise(seen):
         assert (now[:, 2:] == 0).all()
@@ -184,6 +190,63 @@ def test_a_batch_smaller_than_the_categories_is_balanced_with_the_queue(
     seen.clear()
     fit(tiny_encoder, task, batch=50)  # never more than the texts beside the batch
     assert {(size, len(waiting)) for size, waiting in seen} == {(50, 52 - 50)}
+
+
+# Known prototypes farther out.
+
+
+def on_a_sphere(seed: int, n: int = 200, k: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    """Features [n, 5], prototypes [k, 5] at radius 0.8 around an origin [5]."""
+    generator = torch.Generator().manual_seed(seed)
+    origin = 0.3 * torch.randn(5, generator=generator)
+    rows = F.normalize(torch.randn(k, 5, generator=generator), dim=1)
+    features = F.normalize(torch.randn(n, 5, generator=generator), dim=1)
+    return features, origin + 0.8 * rows, origin
+
+
+def share_of_known(features: Tensor, prototypes: Tensor, known: int) -> float:
+    return float((torch.cdist(features, prototypes).argmin(1) < known).float().mean())
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 999), known=st.integers(1, 5), share=st.floats(0.05, 0.95))
+def test_known_prototypes_go_out_until_few_enough_texts_are_theirs(
+    seed: int, known: int, share: float
+) -> None:
+    features, prototypes, origin = on_a_sphere(seed)
+    found = self_labelling.move_known_out(prototypes, origin, features, known, share, 5.0)
+    before = share_of_known(features, prototypes, known)
+    after = share_of_known(features, found, known)
+    factor = (found - origin).norm(dim=1) / 0.8
+    torch.testing.assert_close(found[known:], prototypes[known:])
+    torch.testing.assert_close(factor[:known], factor[:1].expand(known))
+    if before <= share:
+        torch.testing.assert_close(found, prototypes)
+    elif factor[0] < 5.9:
+        assert after == pytest.approx(share, abs=0.02)  # a text far out may come back to a known
+        # A little less far out, and there would be more.
+        nearer = torch.cat([origin + 0.97 * (found - origin)[:known], prototypes[known:]])
+        assert share_of_known(features, nearer, known) >= after
+
+
+def test_known_prototypes_go_out_no_farther_than_allowed() -> None:
+    features, prototypes, origin = on_a_sphere(3)
+    found = self_labelling.move_known_out(prototypes, origin, features, 3, 0.01, 0.2)
+    torch.testing.assert_close(found[:3] - origin, 1.2 * (prototypes[:3] - origin))
+    same = self_labelling.move_known_out(prototypes, origin, features, 3, 0.01, 0.0)
+    assert torch.equal(same, prototypes)
+    for known in (0, 6):  # nothing to part
+        same = self_labelling.move_known_out(prototypes, origin, features, known, 0.01, 0.2)
+        assert torch.equal(same, prototypes)
+
+
+def test_blocks_of_texts_move_prototypes_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, prototypes, origin = on_a_sphere(4)
+    whole = self_labelling.move_known_out(prototypes, origin, features, 3, 0.3, 0.5)
+    monkeypatch.setattr(self_labelling, "BLOCK", 7)
+    torch.testing.assert_close(
+        self_labelling.move_known_out(prototypes, origin, features, 3, 0.3, 0.5), whole
+    )
 
 
 # The whole way.

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from newfound.sinkhorn import sinkhorn
+from newfound.sinkhorn import expected_shares, sinkhorn
 
 
-def by_loop(scores: Tensor, epsilon: float, iterations: int) -> list[list[float]]:
+def by_loop(
+    scores: Tensor, epsilon: float, iterations: int, shares: list[float] | None = None
+) -> list[list[float]]:
     """As the definition says it, one number at a time."""
     n, k = scores.shape
     table = [[math.exp(float(scores[i, j]) / epsilon) for j in range(k)] for i in range(n)]
@@ -19,7 +21,7 @@ def by_loop(scores: Tensor, epsilon: float, iterations: int) -> list[list[float]
         for j in range(k):
             total = sum(table[i][j] for i in range(n))
             for i in range(n):
-                table[i][j] /= total * k
+                table[i][j] *= (shares[j] if shares else 1 / k) / total
         for i in range(n):
             total = sum(table[i])
             table[i] = [value / total / n for value in table[i]]
@@ -42,6 +44,53 @@ def test_by_loop(n: int, k: int, seed: int, epsilon: float, iterations: int) -> 
     scores = drawn(n, k, seed)
     wanted = torch.tensor(by_loop(scores, epsilon, iterations))
     torch.testing.assert_close(sinkhorn(scores, epsilon, iterations), wanted, atol=1e-5, rtol=1e-3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(1, 9), k=st.integers(1, 7), seed=st.integers(0, 999))
+def test_shares_by_loop(n: int, k: int, seed: int) -> None:
+    scores = drawn(n, k, seed)
+    shares = drawn(1, k, seed + 1)[0].softmax(0)
+    wanted = torch.tensor(by_loop(scores, 0.3, 3, shares.tolist()))
+    torch.testing.assert_close(sinkhorn(scores, 0.3, 3, shares), wanted, atol=1e-5, rtol=1e-3)
+    settled = sinkhorn(scores, 0.5, 300, shares)
+    torch.testing.assert_close(settled.sum(0), n * shares, rtol=1e-3, atol=1e-3)
+
+
+def shares_by_loop(targets: list[int], k: int) -> list[float]:
+    """What each category should have of the texts without a label, one at a time."""
+    n, known = len(targets), max(targets) + 1
+    even = n / k
+    counts = [sum(target == category for target in targets) for category in range(known)]
+    mean = sum(count + 4 for count in counts) / known if known else 0
+    sizes = [even * (count + 4) / mean - count for count in counts] + [even] * (k - known)
+    sizes = [max(size, 0.1 * even) for size in sizes]
+    return [size / sum(sizes) for size in sizes]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_expected_shares_by_loop(data: st.DataObject) -> None:
+    known = data.draw(st.integers(1, 4))
+    counts = data.draw(st.lists(st.integers(1, 9), min_size=known, max_size=known))
+    free = data.draw(st.integers(1, 60))
+    targets = [category for category, count in enumerate(counts) for _ in range(count)]
+    targets = data.draw(st.permutations(targets + [-1] * free))
+    k = known + data.draw(st.integers(0, 3))
+    found = expected_shares(torch.tensor(targets), k)
+    torch.testing.assert_close(found, torch.tensor(shares_by_loop(targets, k)))
+    assert float(found.sum()) == pytest.approx(1)
+
+
+def test_where_nothing_is_labelled_or_labels_are_not_asked_shares_are_even() -> None:
+    even = torch.full((4,), 0.25)
+    torch.testing.assert_close(expected_shares(torch.full((9,), -1), 4), even)
+    some = torch.tensor([0, 0, 0, 1, -1, -1])
+    torch.testing.assert_close(expected_shares(some, 4, by_labels=False), even)
+    shares = expected_shares(torch.tensor([0] * 8 + [1] * 2 + [-1] * 90), 4)
+    # 8 labels against 2, evened by 4 each, on 50 of 100 texts: 33 and 17, less those with a label
+    torch.testing.assert_close(shares[:2] * 90, torch.tensor([25 + 1 / 3, 14 + 2 / 3]))
+    torch.testing.assert_close(shares[2:] * 90, torch.tensor([25.0, 25.0]))
 
 
 @settings(deadline=None, max_examples=30)

@@ -28,22 +28,6 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
 
 
 @torch.no_grad()
-def mutual_neighbours(neighbours: Tensor) -> Tensor:
-    """Neighbours [N, k] that have the text among their own; again [N, k], each as often as fits.
-
-    A text of a small category has neighbours beyond it, whose own lie elsewhere. Where none is
-    mutual the nearest remains.
-    """
-    n, k = neighbours.shape
-    rows = torch.arange(n, device=neighbours.device)[:, None]
-    mutual = torch.isin(neighbours * n + rows, rows * n + neighbours)  # [N, k]
-    mutual[:, :1] |= ~mutual.any(1, keepdim=True)
-    order = mutual.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-    turn = torch.arange(k, device=neighbours.device) % mutual.sum(1, keepdim=True)  # [N, k]
-    return neighbours.gather(1, order.gather(1, turn))
-
-
-@torch.no_grad()
 def known_odds(neighbours: Tensor, targets: Tensor) -> Tensor:
     """Log odds [N] that a text is of a known category, by the labels among its neighbours [N, k].
 

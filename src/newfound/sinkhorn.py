@@ -38,17 +38,19 @@ def sinkhorn(
         return found / found.sum(1, keepdim=True)
 
 
-def expected_shares(targets: Tensor, k: int) -> Tensor:
+def expected_shares(targets: Tensor, k: int, *, by_labels: bool = True) -> Tensor:
     """Which share of the unlabelled texts each of k categories should have [K], by targets [N].
 
     Known categories are as large as novel ones on average, and among themselves as their numbers of
     labels say, which are evened a little. Texts that carry a label are not to be found any more.
+    Not `by_labels`, all shares are even.
     """
+    even = torch.full((k,), 1 / k, device=targets.device)
     labels = targets[targets >= 0].bincount().float()  # [M]
-    known = len(labels)
-    sizes = torch.full((k,), len(targets) / k, device=targets.device)
-    if known:
-        sizes[:known] *= (labels + STEADY) / (labels + STEADY).mean()
-        sizes[:known] -= labels
+    if not by_labels or not len(labels):
+        return even
+    sizes = even * len(targets)
+    sizes[: len(labels)] *= (labels + STEADY) / (labels + STEADY).mean()
+    sizes[: len(labels)] -= labels
     sizes = sizes.clamp(min=LEAST * len(targets) / k)
     return sizes / sizes.sum()

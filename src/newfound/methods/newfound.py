@@ -41,7 +41,7 @@ from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
 from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_and_settle
 from newfound.methods.starting import Start, StartConfig, begin
-from newfound.neighbours import known_odds, mutual_neighbours, nearest_neighbours
+from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
 from newfound.pretraining import Best
 from newfound.prototypes import class_means
@@ -77,10 +77,7 @@ class NewfoundConfig(StartConfig):
         0, "width of the space that the contrast is computed in; 0: that of the features itself"
     )
     neighbour_share: float = setting(
-        0.2, "neighbours of a text, as a share of the mean size of a category"
-    )
-    mutual: bool = setting(
-        True, "learn only from neighbours that have the text among their own, too"
+        0.4, "neighbours of a text, as a share of the mean size of a category"
     )
     words: bool = setting(
         True,
@@ -115,6 +112,11 @@ class NewfoundConfig(StartConfig):
         True, "let the balance expect texts of known categories as their numbers of labels say"
     )
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
+    known_farther: float = setting(
+        0.2,
+        "how much farther out prototypes of known categories may lie, where they draw more texts "
+        "than expected; 0: not at all",
+    )
     tries: int = setting(
         1, "models trained with other seeds; that whose self-made labels agree best is kept", low=1
     )
@@ -160,7 +162,7 @@ def fit(
         features = features_of(start.model, start.inputs)
         words = words_of(start.tokens, task, config, features)
         near = joined(features, words) if config.word_neighbours else features
-        neighbours = contrast_neighbours(near, count, config)  # the same for all tries
+        neighbours = nearest_neighbours(near, count)  # the same for all tries
 
     def attempt(own: Start, seed: int) -> Fitted:
         return fit_once(own, words, neighbours, task, config, seed, stages)
@@ -221,7 +223,8 @@ def fit_once(
             found = relocate(points, targets, odds, found, seed=seed)
         centres = class_means(features, found.labels, start.k)
     read = torch.where(torch.from_numpy(task.learnable).to(targets.device), targets, -1)
-    shares = expected_shares(read, start.k) if config.label_shares else None
+    shares = expected_shares(read, start.k, by_labels=config.label_shares)
+    hints = Hints(odds, config.known_prior, config.relocate, shares, config.known_farther)
     return label_and_settle(
         start,
         task,
@@ -230,7 +233,7 @@ def fit_once(
         centres,
         seed=seed,
         stages=stages,
-        hints=Hints(odds, config.known_prior, config.relocate, shares),
+        hints=hints,
         pace=config.pace,
     )
 
@@ -275,12 +278,6 @@ def enough_epochs(epochs: int, texts: int, batch: int, most: int | None = None) 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
     """How many neighbours a text has: a share of the mean size of a category, at least one."""
     return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
-
-
-def contrast_neighbours(features: Tensor, count: int, config: NewfoundConfig) -> Tensor:
-    """The texts [N, count] that each text is pulled to, by features [N, d]."""
-    found = nearest_neighbours(features, count)
-    return mutual_neighbours(found) if config.mutual else found
 
 
 def train(
@@ -331,8 +328,8 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                again = features_of(model, inputs)
-                neighbours.copy_(contrast_neighbours(again, neighbours.shape[1], config))
+                again = nearest_neighbours(features_of(model, inputs), neighbours.shape[1])
+                neighbours.copy_(again)
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)

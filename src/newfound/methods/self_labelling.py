@@ -96,6 +96,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
+BLOCK = 65536  # texts that are compared with all prototypes at a time
 SETTLING = 0.2  # share of the epochs at the end in which no direction is moved elsewhere
 
 
@@ -140,7 +141,8 @@ class Hints:
     odds: Tensor  # [N]: log odds that a text is of a known category, by all but the text itself
     known_prior: bool  # let self-made labels heed the odds
     relocate_every: int  # epochs after which directions move to where one is missing; 0: never
-    shares: Tensor | None = None  # [K]: of the unlabelled texts, expected; None: even ones
+    shares: Tensor  # [K]: what each category is expected to have of the unlabelled texts
+    farthest: float  # how much farther out known prototypes may go, see `move_known_out`
 
 
 def fit(
@@ -178,14 +180,51 @@ def label_and_settle(
     train(start, head, features, task, config, seed, stages, hints)
     with stages.stage("settling"):
         features = features_of(start.model, start.inputs)
+        prototypes = head.prototypes(features)
+        if hints is not None:
+            free = features[torch.from_numpy(~task.learnable).to(features.device)]
+            share = float(hints.shares[: len(task.known)].sum())
+            prototypes = move_known_out(
+                prototypes, head.origin, free, len(task.known), share, hints.farthest
+            )
         return fitted_with(
             start.model,
             task,
             features,
-            head.prototypes(features),
+            prototypes,
             estimate=start.estimate,
             history=start.pretrained.history,
         )
+
+
+@torch.no_grad()
+def move_known_out(
+    prototypes: Tensor, origin: Tensor, features: Tensor, known: int, share: float, farthest: float
+) -> Tensor:
+    """Take known prototypes away from the origin until few enough texts are nearest to one.
+
+    Labels draw texts to known categories, novel ones among them. prototypes [K, d], the first
+    `known` of which go outwards together, lie on a sphere around the origin [d]; of the features
+    [N, d] a `share` should be nearest to one of those. They go out by no more than `farthest` times
+    the radius, and never inwards. Texts that lie between a known category and a novel one are the
+    first to change.
+    """
+    novel = len(prototypes) - known
+    if not known or not novel or not len(features) or farthest <= 0:
+        return prototypes
+    offsets = prototypes - origin
+    radius = offsets.norm(dim=1).mean()
+    nearest = []
+    for part in features.split(BLOCK):
+        along = (part - origin) @ (offsets / radius).T  # [block, K]
+        nearest.append(torch.stack([along[:, :known].amax(1), along[:, known:].amax(1)]))
+    first, second = torch.cat(nearest, dim=1)  # [N] each
+    # The radius up to which a text is nearer to its known prototype than to its novel one
+    root = (first.square() + radius.square() - 2 * radius * second).clamp(min=0).sqrt()
+    until = torch.where(first > second, first + root, 0.0).sort(descending=True).values
+    place = min(len(until) - 1, round(share * len(until)))
+    factor = (until[place] / radius).clamp(1.0, 1.0 + farthest)
+    return torch.cat([origin + factor * offsets[:known], prototypes[known:]])
 
 
 def train(
