@@ -190,13 +190,15 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
         fake_count("banking", 0, 70, {"1.5": 60, "2": 100}),
         fake_count("banking", 1, 74, {"1.5": 62, "2": 104}),
         fake_line("banking", given_k=False, estimated=71),
+        fake_line("banking", seed=1, given_k=False, estimated=69, effort="fast"),
         fake_line("banking", estimated=None),
     ]
     table = render(lines)["table4"]
     unknown, papers_way = table.split("The paper's way")
     assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
     assert row_of(unknown, "encoder before training")[1] == "72.0 ± 2.8 (seeds 0, 1)"
-    assert row_of(unknown, "whole run of `dpn`")[1] == "71.0 (seeds 0)"
+    assert row_of(unknown, "whole run of `dpn`, minilm")[1] == "71.0 (seeds 0)"
+    assert row_of(unknown, "whole run of `dpn`, effort fast, minilm")[1] == "69.0 (seeds 1)"
     assert "x truth" not in unknown
     assert row_of(papers_way, "from 1.5 x truth")[1] == "61.0 ± 1.4 (seeds 0, 1)"
     assert row_of(papers_way, "paper, DPN")[1:] == ["67", "18", "137"]

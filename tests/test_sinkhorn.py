@@ -63,8 +63,9 @@ def shares_by_loop(targets: list[int], k: int) -> list[float]:
     even = n / k
     counts = [sum(target == category for target in targets) for category in range(known)]
     mean = sum(count + 4 for count in counts) / known if known else 0
-    sizes = [even * (count + 4) / mean - count for count in counts] + [even] * (k - known)
-    sizes = [max(size, 0.1 * even) for size in sizes]
+    whole = [even * (count + 4) / mean for count in counts]
+    sizes = [max(size - count, size / 2) for size, count in zip(whole, counts, strict=True)]
+    sizes += [even] * (k - known)
     return [size / sum(sizes) for size in sizes]
 
 
@@ -91,6 +92,9 @@ def test_where_nothing_is_labelled_or_labels_are_not_asked_shares_are_even() -> 
     # 8 labels against 2, evened by 4 each, on 50 of 100 texts: 33 and 17, less those with a label
     torch.testing.assert_close(shares[:2] * 90, torch.tensor([25 + 1 / 3, 14 + 2 / 3]))
     torch.testing.assert_close(shares[2:] * 90, torch.tensor([25.0, 25.0]))
+    # Nearly all is labelled: half of each known category is thought to be left.
+    shares = expected_shares(torch.tensor([0] * 45 + [1] * 45 + [-1] * 10), 4)
+    torch.testing.assert_close(shares, torch.tensor([1.0, 1.0, 2.0, 2.0]) / 6)
 
 
 @settings(deadline=None, max_examples=30)

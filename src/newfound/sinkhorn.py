@@ -5,7 +5,7 @@ from torch import Tensor
 
 TINY = 1e-30  # a category that no text comes near still gets a finite scale
 STEADY = 4  # labels a category that are thought of beside its own, for few labels say little
-LEAST = 0.1  # of an even share: what is left to a category however many of its texts are labelled
+LEAST = 0.5  # of a category: what is left to be found however many of its texts carry a label
 
 
 def sinkhorn(
@@ -43,6 +43,7 @@ def expected_shares(targets: Tensor, k: int, *, by_labels: bool = True) -> Tenso
 
     Known categories are as large as novel ones on average, and among themselves as their numbers of
     labels say, which are evened a little. Texts that carry a label are not to be found any more.
+    Labels may come from elsewhere, though, so at least half of a category is thought to be left.
     Not `by_labels`, all shares are even.
     """
     even = torch.full((k,), 1 / k, device=targets.device)
@@ -50,7 +51,6 @@ def expected_shares(targets: Tensor, k: int, *, by_labels: bool = True) -> Tenso
     if not by_labels or not len(labels):
         return even
     sizes = even * len(targets)
-    sizes[: len(labels)] *= (labels + STEADY) / (labels + STEADY).mean()
-    sizes[: len(labels)] -= labels
-    sizes = sizes.clamp(min=LEAST * len(targets) / k)
+    known = sizes[: len(labels)] * (labels + STEADY) / (labels + STEADY).mean()
+    sizes[: len(labels)] = torch.maximum(known - labels, LEAST * known)
     return sizes / sizes.sum()

@@ -271,14 +271,15 @@ def table4(lines: Sequence[Line]) -> str:
             counts.setdefault(line["encoder"], []).append(line)
     runs: dict[tuple[str, str], list[Line]] = {}
     for row in select_runs(lines, given_k=False):
-        runs.setdefault((row.method, row.encoder), []).extend(row.lines)
+        effort = "" if _effort(row) == "best" else f", effort {_effort(row)}"
+        runs.setdefault((f"`{row.method}`{effort}", row.encoder), []).extend(row.lines)
 
     unknown = [
         [f"encoder before training, {encoder}", *_by_data_set(found, "estimated")]
         for encoder, found in sorted(counts.items())
     ] + [
-        [f"whole run of `{method}`, {encoder}", *_by_data_set(found, "categories", "estimated")]
-        for (method, encoder), found in sorted(runs.items())
+        [f"whole run of {', '.join(parts)}", *_by_data_set(found, "categories", "estimated")]
+        for parts, found in sorted(runs.items())
     ]
     papers = [
         [f"paper, {name}", *(str(found[data_set]) for data_set in TITLES)]
