@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from newfound import estimate
 from newfound.estimate import (
     Estimate,
     estimate_categories,
@@ -169,6 +171,55 @@ def test_labels_give_the_number_of_categories(k: int, known: int, size: int) -> 
     assert len(found.candidates) == len(found.scores)
     assert found.candidates[0] <= found.n_categories < found.candidates[-1]
     assert max(found.scores) > 0
+
+
+def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points, truth = mixture(16, 50, noise=1.0)
+    targets = some_labels(truth, 11, 0.2)
+    calls: list[int] = []
+    real = estimate.kmeans
+
+    def watched(features: Tensor, k: int, **options: Any) -> Any:
+        calls.append(len(features))
+        return real(features, k, **options)
+
+    monkeypatch.setattr(estimate, "kmeans", watched)
+
+    def error(most: int) -> float:
+        """Spread of the estimates over seeds, as logarithms."""
+        monkeypatch.setattr(estimate, "MOST_AGAIN", most)
+        found = [estimate_categories(points, targets, seed=seed) for seed in range(12)]
+        return float(torch.tensor([e.n_categories for e in found]).float().log().std())
+
+    once, several = error(1), error(8)
+    assert several < once
+    calls.clear()
+    estimate_categories(points, targets)
+    assert calls.count(800) == 4 * (4500 // 800)  # a start and three grains
+    calls.clear()
+    estimate_categories(points.repeat(6, 1), targets.repeat(6))
+    assert calls.count(4800) == 4
+
+
+def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two labels a category; the number has no jump where the silhouette comes in."""
+    points, truth = mixture(40, 50)
+    targets = some_labels(truth, 30, 0.04)
+    far = Estimate(10**9, [1], [1.0], 1, 1, "")  # so far off that a small part of it shows
+    monkeypatch.setattr(estimate, "_from_silhouette", lambda *_: far)
+
+    def number(sure: float, unsure: float) -> int:
+        monkeypatch.setattr(estimate, "SURE", sure)
+        monkeypatch.setattr(estimate, "UNSURE", unsure)
+        return estimate_categories(points, targets).n_categories
+
+    alone = number(9.0, 10.0)
+    whole = number(0.0, 1e-9)
+    parts = [number(0.0, width) for width in (0.2, 0.4, 0.8, 1.6, 100.0)]
+    assert parts == sorted(parts, reverse=True)
+    assert alone == parts[-1] < parts[0] < whole
 
 
 def test_overlapping_categories_are_counted_too() -> None:

@@ -27,10 +27,13 @@ Progress = Callable[[int, int], None]
 DIMENSIONS = 64  # clusterings run on this many principal components
 ITERATIONS = 10  # of k-means: rates and silhouettes need no converged clusters
 GRAINS = (1.0, 1.25, 1.5)  # numbers of clusters that labels are read from, in estimates
+ENOUGH = 4500  # texts in clusterings of one grain: those of a small table are noisy, and quick
+MOST_AGAIN = 8  # clusterings of one grain
 RESAMPLES = 400  # of the known categories, for the range
 HALF = 3000  # at most this many texts in each half that a silhouette is computed on
 SILHOUETTE_ERROR = 0.35  # standard error of the logarithm of a number found by silhouette
-SURE = 0.2  # labels alone decide if the standard error of the logarithm is below this
+SURE, UNSURE = 0.2, 0.3  # standard errors of the logarithm: up to the first labels alone decide,
+# from the second on the silhouette has its whole say, and between them a part of it
 
 
 @dataclass(frozen=True)
@@ -140,20 +143,23 @@ def _from_labels(
     weights *= counted / weights.sum(1, keepdim=True)
     labelled = weights @ torch.bincount(targets[targets >= 0]).double() / n  # [1 + R]
 
+    again = min(MOST_AGAIN, max(1, ENOUGH // n))
+
     def numbers(clusters: list[int], first: int) -> Tensor:
         """Estimates [1 + R] from clusterings into so many clusters, their rates averaged."""
         own, other = torch.zeros_like(labelled), torch.zeros_like(labelled)
+        clusters = clusters * again
         for i, k in enumerate(clusters):
             k = max(2, min(k, n // 2))
             found = kmeans(points, k, starts=1, seed=seed + first + i, max_iterations=ITERATIONS)
             rates = mate_rates(targets, found.labels.cpu(), weights)
             own, other = own + rates[0] / len(clusters), other + rates[1] / len(clusters)
             if progress is not None:
-                progress(first + i + 1, 1 + len(GRAINS))
+                progress(first + i + 1, again * (1 + len(GRAINS)))
         return counted / known_share(own, other, labelled, counted)
 
     start = float(numbers([max(round(1.25 * counted), round(math.sqrt(n / 2)))], 0)[0])
-    found = numbers([round(grain * start) for grain in GRAINS], 1)
+    found = numbers([round(grain * start) for grain in GRAINS], again)
     spread = float(found[1:].log().std())
     how = (
         f"about {100 * counted / float(found[0]):.0f}% of the texts belong to the {counted} "
@@ -162,8 +168,9 @@ def _from_labels(
     )
     if spread > SURE:
         second = _from_silhouette(points, max(known, 2), seed, None).n_categories
-        trust = SILHOUETTE_ERROR**2 / (SILHOUETTE_ERROR**2 + spread**2)
-        found = (trust * found.log() + (1 - trust) * math.log(second)).exp()
+        say = spread**2 / (SILHOUETTE_ERROR**2 + spread**2)
+        say *= min(1.0, (spread - SURE) / (UNSURE - SURE))
+        found = ((1 - say) * found.log() + say * math.log(second)).exp()
         how += f"; labels are few, so {second}, where clusters separate best, was weighed in"
     found = found.clamp(min=known)
     best = round(float(found[0]))
