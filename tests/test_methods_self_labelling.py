@@ -196,19 +196,19 @@ def test_a_batch_smaller_than_the_categories_is_balanced_with_the_queue(
 
 
 def on_a_sphere(seed: int, n: int = 200, k: int = 6) -> tuple[Tensor, Tensor, Tensor]:
-    """Features [n, 5], prototypes [k, 5] at radius 0.8 around an origin [5]."""
+    """Features [n, 5] and prototypes [k, 5], all at radius 0.8 around an origin [5]."""
     generator = torch.Generator().manual_seed(seed)
     origin = 0.3 * torch.randn(5, generator=generator)
     rows = F.normalize(torch.randn(k, 5, generator=generator), dim=1)
     features = F.normalize(torch.randn(n, 5, generator=generator), dim=1)
-    return features, origin + 0.8 * rows, origin
+    return origin + 0.8 * features, origin + 0.8 * rows, origin
 
 
 def share_of_known(features: Tensor, prototypes: Tensor, known: int) -> float:
     return float((torch.cdist(features, prototypes).argmin(1) < known).float().mean())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 999), known=st.integers(1, 5), share=st.floats(0.05, 0.95))
 def test_known_prototypes_go_out_until_few_enough_texts_are_theirs(
     seed: int, known: int, share: float
@@ -223,7 +223,7 @@ def test_known_prototypes_go_out_until_few_enough_texts_are_theirs(
     if before <= share:
         torch.testing.assert_close(found, prototypes)
     elif factor[0] < 5.9:
-        assert after == pytest.approx(share, abs=0.02)  # a text far out may come back to a known
+        assert after == pytest.approx(share, abs=0.0076)  # a text and a half of 200
         # A little less far out, and there would be more.
         nearer = torch.cat([origin + 0.97 * (found - origin)[:known], prototypes[known:]])
         assert share_of_known(features, nearer, known) >= after
