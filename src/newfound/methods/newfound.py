@@ -15,9 +15,10 @@ where one is missing (`relocation`), and how many labels lie near a text says wh
 novel (`neighbours.known_odds`).
 
 The centres only give the start to a classifier by cosines, which then learns with the encoder from
-the labels and from its own labels of the other texts, balanced over all K (`self_labelling`). The
-directions of this classifier are the prototypes: known ones carry their labels' names, and a text
-belongs to the nearest.
+the labels and from its own labels of the other texts (`self_labelling`). These are balanced over
+all K, known categories by how many labels they have (`sinkhorn.expected_shares`). The directions of
+this classifier are the prototypes: known ones carry their labels' names, and a text belongs to the
+nearest. Known ones that draw too many texts lie farther out than novel ones.
 """
 
 import copy
