@@ -243,7 +243,7 @@ def test_known_prototypes_go_out_no_farther_than_allowed() -> None:
 def test_blocks_of_texts_move_prototypes_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     features, prototypes, origin = on_a_sphere(4)
     whole = self_labelling.move_known_out(prototypes, origin, features, 3, 0.3, 0.5)
-    monkeypatch.setattr(self_labelling, "BLOCK", 7)
+    monkeypatch.setattr("newfound.nearest.BLOCK", 42)
     torch.testing.assert_close(
         self_labelling.move_known_out(prototypes, origin, features, 3, 0.3, 0.5), whole
     )

@@ -41,6 +41,7 @@ from newfound.losses import cosines
 from newfound.masking import replace_words
 from newfound.methods.settling import fitted_with
 from newfound.methods.starting import Start, StartConfig, begin
+from newfound.nearest import nearest
 from newfound.optimise import Optimiser
 from newfound.relocation import relocate_directions
 from newfound.sinkhorn import sinkhorn
@@ -96,7 +97,6 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
-BLOCK = 65536  # texts that are compared with all prototypes at a time
 SETTLING = 0.2  # share of the epochs at the end in which no direction is moved elsewhere
 
 
@@ -214,11 +214,12 @@ def move_known_out(
         return prototypes
     offsets = prototypes - origin
     radius = offsets.norm(dim=1).mean()
-    nearest = []
-    for part in features.split(BLOCK):
-        along = (part - origin) @ (offsets / radius).T  # [block, K]
-        nearest.append(torch.stack([along[:, :known].amax(1), along[:, known:].amax(1)]))
-    first, second = torch.cat(nearest, dim=1)  # [N] each
+    # How far a text reaches along its nearest known and its nearest novel direction [N]
+    reach = (features - origin).square().sum(1) + radius.square()
+    first, second = (
+        (reach - nearest(features, group)[1]) / (2 * radius)
+        for group in (prototypes[:known], prototypes[known:])
+    )
     # The radius up to which a text is nearer to its known prototype than to its novel one
     root = (first.square() + radius.square() - 2 * radius * second).clamp(min=0).sqrt()
     until = torch.where(first > second, first + root, 0.0).sort(descending=True).values
