@@ -1,7 +1,8 @@
-"""Fixtures that several tests share: tiny encoders that are built, saved and loaded for real."""
+"""Fixtures that several tests share: files, and tiny encoders that are built and loaded for real."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Any:
+    """Write a file and return its path."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="session")
