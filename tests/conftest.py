@@ -1,4 +1,4 @@
-"""Fixtures that several tests share: files, and tiny encoders that are built and loaded for real."""
+"""Fixtures that several tests share: files, and tiny encoders that are built and loaded."""
 
 import os
 from pathlib import Path
