@@ -130,7 +130,7 @@ def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> N
 
 # The whole method.
 
-QUICK = {"pretrain_epochs": 2, "epochs": 2, "label_epochs": 2, "starts": 2}
+QUICK = {"pretrain_epochs": 2, "epochs": 2, "label_epochs": 2}
 
 
 def as_task(small: SmallTask, n_categories: int | None = 4) -> Task:

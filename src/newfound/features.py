@@ -276,6 +276,33 @@ class EncoderFeatures(nn.Module):
         return features.eval()
 
 
+class PointFeatures(nn.Module):
+    """A residual head on vectors that stand for the texts and never change; unit length."""
+
+    frozen_layers = 0  # there are no words to read below it
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.head = ResidualHead(width)
+
+    @property
+    def device(self) -> torch.device:
+        return self.head.up.weight.device
+
+    def from_states(self, states: Tensor, where: Tensor | Cells | None = None) -> Tensor:
+        """Features before the last step [B, width] from the vectors [B, width]."""
+        return self.head(states.float())
+
+    def views_of(self, pooled: Tensor, views: int) -> Tensor:
+        """The same [views B, width], each view with a dropout of its own."""
+        return self.head(pooled.float(), views)
+
+    def finish(self, raw: Tensor) -> Tensor:
+        """The last step to a feature: unit length."""
+        return F.normalize(raw.float(), dim=-1)
+
+
 def _visible(where: Tensor | Cells) -> Tensor:
     """The mask that attention goes by."""
     return where.sees if isinstance(where, Cells) else where

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from newfound.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.devices import plain
-from newfound.features import TOKEN_BUDGET, EncoderFeatures
+from newfound.features import TOKEN_BUDGET, EncoderFeatures, PointFeatures
 from newfound.files import write_atomically
 from newfound.stages import Advance
 from newfound.workers import run_batches
@@ -162,7 +162,7 @@ def _key(model: EncoderFeatures, tokens: Ragged) -> str:
 
 @torch.inference_mode()
 def features_of(
-    model: EncoderFeatures,
+    model: EncoderFeatures | PointFeatures,
     inputs: Inputs,
     rows: np.ndarray | None = None,
     *,

@@ -1,28 +1,27 @@
-"""Our own method: contrast with neighbours, relocation, then balanced self-made labels.
+"""Our own method: a draft of the categories, contrast with neighbours, balanced self-made labels.
 
-A text's nearest neighbours mostly share its category. So the encoder (or only a head on it) first
-learns by supervised contrast: each text is pulled to one of its neighbours and to all texts of the
-batch that are its neighbours or carry its label, and pushed from the rest; where two labels
-disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
+K-means, with the labelled texts held in their categories, hides novel categories in known ones that
+are like them. So centres are moved to where one is missing (`relocation`), and how many labels lie
+near a text says whether it is known or novel (`neighbours.known_odds`). Then a small head makes its
+own labels on the encoder's features, balanced over all K (`self_labelling`), a few times from its
+last labels and from nothing else (`drafting`).
 
 An encoder may lay two categories on one another that people tell apart by a name. So words stand
-beside its features where categories are counted and where they start, with as much weight as labels
-bear out (`lexical`), and where the first neighbours are found if the encoder cannot learn them.
+beside its features where categories are counted and drafted, with as much weight as labels bear out
+(`lexical`).
 
-Neighbourhoods know nothing of K, and k-means on what they leave, with the labelled texts held in
-their categories, hides novel categories in known ones that are like them. So centres are moved to
-where one is missing (`relocation`), and how many labels lie near a text says whether it is known or
-novel (`neighbours.known_odds`).
+Where the encoder itself may learn, it first does so by supervised contrast, for a text's nearest
+neighbours mostly share its category: each text is pulled to one of its neighbours and to all texts
+of the batch that are its neighbours or carry its label, and pushed from the rest; where two labels
+disagree they override the neighbourhood. Cross-entropy on the labels goes on beside it.
 
-The centres only give the start to a classifier by cosines, which then learns with the encoder from
-the labels and from its own labels of the other texts (`self_labelling`). These are balanced over
-all K, known categories by how many labels they have (`sinkhorn.expected_shares`). The directions of
-this classifier are the prototypes: known ones carry their labels' names, and a text belongs to the
+The draft only gives the start to a classifier by cosines, which then learns with the encoder, or
+with a head on it, from the labels and from its own labels of the other texts. These are balanced,
+known categories by how many labels they have (`sinkhorn.expected_shares`). The directions of this
+classifier are the prototypes: known ones carry their labels' names, and a text belongs to the
 nearest. Known ones that draw too many texts lie farther out than novel ones.
 """
 
-import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,17 +35,16 @@ from newfound.batching import Batch, Ragged, shuffled_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
 from newfound.frozen import features_of
-from newfound.kmeans import seeded_kmeans
 from newfound.lexical import joined, weigh_words
 from newfound.losses import contrastive_loss
 from newfound.masking import replace_words
+from newfound.methods import drafting
+from newfound.methods.drafting import best_draft
 from newfound.methods.self_labelling import Hints, SelfLabellingConfig, label_and_settle
 from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
-from newfound.pretraining import Best
 from newfound.prototypes import class_means
-from newfound.relocation import relocate
 from newfound.sinkhorn import expected_shares
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
@@ -84,14 +82,17 @@ class NewfoundConfig(StartConfig):
         True,
         "let words that texts share tell categories apart at the start, as far as labels bear out",
     )
-    word_neighbours: bool = setting(
-        False, "let words say, too, which texts are neighbours; for an encoder that does not learn"
+    rounds: int = setting(
+        3,
+        "rounds of the draft that the categories begin from; 0: they begin from k-means",
+    )
+    tries: int = setting(
+        5, "drafts made with other seeds; the one whose self-made labels agree best is kept", low=1
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
         0.1, "share of words replaced at random in each view, where the words are read"
     )
-    starts: int = setting(10, "starts of the k-means that the categories begin from", low=1)
     relocate: int = setting(
         5,
         "move prototypes to where one is missing every so many epochs; 0: never",
@@ -118,24 +119,22 @@ class NewfoundConfig(StartConfig):
         "how much farther out prototypes of known categories may lie, where they draw more texts "
         "than expected; 0: not at all",
     )
-    tries: int = setting(
-        1, "models trained with other seeds; that whose self-made labels agree best is kept", low=1
-    )
 
 
-_HEAD_ONLY: dict[str, Any] = {
+_FAST: dict[str, Any] = {
     "head": "residual",
     "pretrain_layers": 0,
     "trainable_layers": 0,
+    "epochs": 0,
     "learning_rate": 1e-3,
-    "refresh": 100,
-    "label_rate": 1e-3,
+    "rounds": 2,
+    "tries": 1,
+    "label_epochs": drafting.EPOCHS,
+    "label_rate": drafting.RATE,
     "pace": 1.0,
-    "starts": 1,
-    "relocate": 2,
-    "word_neighbours": True,
+    "relocate": drafting.RELOCATE,
+    "queue": drafting.QUEUE,
 }
-_FAST: dict[str, Any] = {**_HEAD_ONLY, "epochs": 3, "label_epochs": 4, "queue": 16}
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": _FAST,
     "balanced": {**_FAST, "tries": 5},
@@ -152,24 +151,58 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories by contrast with neighbours, relocation and balanced self-made labels."""
+    """Find categories by a draft, contrast with neighbours and balanced self-made labels."""
 
     def with_words(tokens: Ragged, features: Tensor) -> Tensor:
         return joined(features, words_of(tokens, task, config, features))
 
     start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache, beside=with_words)
-    count = neighbour_count(len(task.texts), start.k, config.neighbour_share)
     with stages.stage("comparing texts"):
         features = features_of(start.model, start.inputs)
         words = words_of(start.tokens, task, config, features)
-        near = joined(features, words) if config.word_neighbours else features
-        neighbours = nearest_neighbours(near, count)  # the same for all tries
-
-    def attempt(own: Start, seed: int) -> Fitted:
-        return fit_once(own, words, neighbours, task, config, seed, stages)
-
-    return (
-        attempt(start, seed) if config.tries == 1 else best_of(attempt, start, config.tries, seed)
+        odds = odds_of(joined(features, words), task, start.k, config)
+    texts, batch = len(task.texts), config.batch
+    config = replace(
+        config,
+        epochs=enough_epochs(config.epochs, texts, batch),
+        label_epochs=enough_epochs(config.label_epochs, texts, batch, config.label_steps),
+    )
+    targets = torch.from_numpy(task.targets).to(features.device)
+    read = torch.where(torch.from_numpy(task.learnable).to(targets.device), targets, -1)
+    shares = expected_shares(read, start.k, by_labels=config.label_shares)
+    hints = Hints(odds, config.known_prior, config.relocate, shares, config.known_farther)
+    draft = best_draft(
+        joined(features, words),
+        task,
+        labelling(
+            replace(
+                config,
+                label_epochs=enough_epochs(drafting.EPOCHS, texts, batch, config.label_steps),
+                label_rate=drafting.RATE,
+                queue=drafting.QUEUE,
+            )
+        ),
+        hints,
+        rounds=config.rounds,
+        tries=config.tries,
+        seed=seed,
+        stages=stages,
+    )
+    if config.epochs:
+        train(start, task, config, seed, stages)
+        with stages.stage("comparing texts"):
+            features = features_of(start.model, start.inputs)
+            hints = replace(hints, odds=odds_of(joined(features, words), task, start.k, config))
+    return label_and_settle(
+        start,
+        task,
+        labelling(config),
+        features,
+        class_means(features, draft.labels, start.k),
+        seed=seed,
+        stages=stages,
+        hints=hints,
+        pace=config.pace,
     )
 
 
@@ -181,29 +214,16 @@ def words_of(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tenso
     return weigh_words(tokens, features, targets, config.neighbour_share)
 
 
-def fit_once(
-    start: Start,
-    words: Tensor,
-    neighbours: Tensor,
-    task: Task,
-    config: NewfoundConfig,
-    seed: int,
-    stages: Stages,
-) -> Fitted:
-    """One model, from a start whose encoder, or at least head, is yet to be trained.
+def odds_of(points: Tensor, task: Task, k: int, config: NewfoundConfig) -> Tensor:
+    """The log odds [N] that a text is of a known category, by the labels near its point [N, d]."""
+    count = neighbour_count(len(points), k, config.neighbour_share)
+    targets = torch.from_numpy(task.targets).to(points.device)
+    return known_odds(nearest_neighbours(points, count), targets)
 
-    It learns from the first `neighbours` [N, k]. Weighted `words` [N, w] stand beside its features
-    where the categories start; then the features learn what the words say.
-    """
-    config = replace(
-        config,
-        epochs=enough_epochs(config.epochs, len(task.texts), config.batch),
-        label_epochs=enough_epochs(
-            config.label_epochs, len(task.texts), config.batch, config.label_steps
-        ),
-    )
-    train(start, neighbours, task, config, seed, stages)
-    labelling = SelfLabellingConfig(
+
+def labelling(config: NewfoundConfig) -> SelfLabellingConfig:
+    """What the self-made labels read of the settings."""
+    return SelfLabellingConfig(
         epochs=config.label_epochs,
         learning_rate=config.label_rate,
         batch=config.batch,
@@ -212,56 +232,7 @@ def fit_once(
         balance=config.balance,
         queue=config.queue,
         replaced_words=config.replaced_words,
-        starts=config.starts,
     )
-    with stages.stage("clustering"):
-        features = features_of(start.model, start.inputs)
-        targets = torch.from_numpy(task.targets).to(features.device)
-        points = joined(features, words)
-        odds = known_odds(nearest_neighbours(points, neighbours.shape[1]), targets)
-        found = seeded_kmeans(points, start.k, targets, starts=config.starts, seed=seed)
-        if config.relocate:
-            found = relocate(points, targets, odds, found, seed=seed)
-        centres = class_means(features, found.labels, start.k)
-    read = torch.where(torch.from_numpy(task.learnable).to(targets.device), targets, -1)
-    shares = expected_shares(read, start.k, by_labels=config.label_shares)
-    hints = Hints(odds, config.known_prior, config.relocate, shares, config.known_farther)
-    return label_and_settle(
-        start,
-        task,
-        labelling,
-        features,
-        centres,
-        seed=seed,
-        stages=stages,
-        hints=hints,
-        pace=config.pace,
-    )
-
-
-def best_of(attempt: Callable[[Start, int], Fitted], start: Start, tries: int, seed: int) -> Fitted:
-    """Train several models that differ by their seeds; keep the one with the least doubt."""
-    fresh, best = Best([start.model], tries), Best([start.model], tries)
-    fresh.saw(0.0)
-    found: Fitted | None = None
-    for turn in range(tries):
-        fresh.restore()
-        tried = attempt(replace(start, pretrained=copy.deepcopy(start.pretrained)), seed + turn)
-        if found is None or doubt(tried) < doubt(found):
-            found = tried
-            best.saw(-doubt(tried))
-    best.restore()
-    assert found is not None
-    return found
-
-
-def doubt(fitted: Fitted) -> float:
-    """The loss of self-made labels in the last epoch: how little two views of a text agree.
-
-    It is higher where categories were merged or cut in two; without self-made labels it is 0.
-    """
-    lines = [line for line in fitted.history if line["stage"] == "labelling"]
-    return float(lines[-1]["self_labels"]) if lines else 0.0
 
 
 def enough_epochs(epochs: int, texts: int, batch: int, most: int | None = None) -> int:
@@ -281,13 +252,11 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
     return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
 
 
-def train(
-    start: Start, neighbours: Tensor, task: Task, config: NewfoundConfig, seed: int, stages: Stages
-) -> None:
-    """Train the model by contrast with `neighbours` [N, k] and cross-entropy on the labels."""
+def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages) -> None:
+    """Train the model by contrast with neighbours and cross-entropy on the labels."""
     model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
     n, device = len(task.texts), model.device
-    if config.epochs == 0 or n < 3 or not any(w.requires_grad for w in model.parameters()):
+    if n < 3 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
@@ -301,7 +270,8 @@ def train(
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
-    neighbours = neighbours.clone()  # found again in place, where recorded steps read them
+    count = neighbour_count(n, start.k, config.neighbour_share)
+    neighbours = nearest_neighbours(features_of(model, inputs), count)  # [N, k]
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         rows, (states, cells) = batch.rows, inputs.batch(batch)
@@ -329,8 +299,8 @@ def train(
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
-                again = nearest_neighbours(features_of(model, inputs), neighbours.shape[1])
-                neighbours.copy_(again)
+                # In place, where recorded steps read them
+                neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
             model.train()
             near = neighbours.cpu().numpy()
             drawn = contrast_batches(size, near, labels, learnable, labelled_size, rng)

@@ -35,7 +35,8 @@ from torch import Tensor, nn
 from newfound.batching import Batch, paired_batches
 from newfound.config import Layers, setting
 from newfound.encoder import Encoder
-from newfound.frozen import features_of
+from newfound.features import EncoderFeatures, PointFeatures
+from newfound.frozen import Inputs, features_of
 from newfound.kmeans import seeded_kmeans
 from newfound.losses import cosines
 from newfound.masking import replace_words
@@ -177,7 +178,9 @@ def label_and_settle(
 ) -> Fitted:
     """Start a classifier at `centres` [K, d], train it; its directions are the prototypes."""
     head = CosineHead(centres, features.mean(0), pace)
-    train(start, head, features, task, config, seed, stages, hints)
+    start.pretrained.history += train(
+        start.model, start.inputs, head, features, task, config, seed, stages, hints
+    )
     with stages.stage("settling"):
         features = features_of(start.model, start.inputs)
         prototypes = head.prototypes(features)
@@ -229,7 +232,8 @@ def move_known_out(
 
 
 def train(
-    start: Start,
+    model: EncoderFeatures | PointFeatures,
+    inputs: Inputs,
     head: CosineHead,
     features: Tensor,
     task: Task,
@@ -237,23 +241,27 @@ def train(
     seed: int,
     stages: Stages,
     hints: Hints | None = None,
-) -> None:
-    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue."""
-    model, inputs = start.model, start.inputs
-    device = model.device
+    name: str = "labelling",
+) -> list[dict[str, Any]]:
+    """Train model and head on labels and self-made labels; `features` [N, d] fill the queue.
+
+    What it returns are the losses of each epoch.
+    """
+    device, k = model.device, len(head.rows)
+    history: list[dict[str, Any]] = []
     # Held-out texts keep their label from training, so they count as unlabelled here.
     free, learnable = np.flatnonzero(~task.learnable), np.flatnonzero(task.learnable)
     if config.epochs == 0 or not len(free) or not any(w.requires_grad for w in model.parameters()):
-        return
+        return history
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
     targets = torch.from_numpy(task.targets).to(device)
     size, labelled_size = min(config.batch, len(free)), min(config.labelled_batch, len(learnable))
     # No longer than the texts beside the batch, so that none is counted twice.
-    recent = rng.permutation(free)[: min(config.queue * start.k, len(free) - size)]
+    recent = rng.permutation(free)[: min(config.queue * k, len(free) - size)]
     waiting_rows = torch.from_numpy(recent).to(device)
     queue = features[waiting_rows]  # [Q, d], changed in place like its rows
-    known = (torch.arange(start.k, device=device) < len(task.known)).float()  # [K]
+    known = (torch.arange(k, device=device) < len(task.known)).float()  # [K]
     shares = None if hints is None else hints.shares
     reads_words = model.frozen_layers < 0 and config.replaced_words > 0
 
@@ -262,7 +270,7 @@ def train(
         if cells is None:  # pooled already
             rows, raw = batch.rows, model.views_of(states, 2)
         else:
-            if reads_words:
+            if reads_words and isinstance(model, EncoderFeatures):
                 states = replace_words(states, cells.slot >= 0, model, config.replaced_words)
             rows, raw = batch.rows.chunk(2)[0], model.from_states(states, cells)
         views = model.finish(raw)
@@ -287,7 +295,7 @@ def train(
         schedule_steps=-(-len(free) // size) * config.epochs,
         graphs=inputs.resident,
     )
-    with stages.stage("labelling", config.epochs) as advance:
+    with stages.stage(name, config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             if hints is not None and relocation_due(epoch, config.epochs, hints.relocate_every):
                 rows = relocate_directions(
@@ -308,9 +316,9 @@ def train(
                 optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
-            line = {"stage": "labelling", "epoch": epoch, "loss": sum(means.values())}
-            start.pretrained.history.append(line | means)
+            history.append({"stage": name, "epoch": epoch, "loss": sum(means.values())} | means)
             advance(1)
+    return history
 
 
 def relocation_due(epoch: int, epochs: int, every: int) -> bool:
