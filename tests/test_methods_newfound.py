@@ -15,7 +15,7 @@ from newfound.encoder import load_encoder
 from newfound.features import EncoderFeatures
 from newfound.lloyd import Clustering
 from newfound.masking import replace_words
-from newfound.methods import newfound, resolve_config, self_labelling
+from newfound.methods import drafting, newfound, resolve_config, self_labelling
 from newfound.methods.newfound import (
     LEAST_STEPS,
     contrast_batches,
@@ -182,29 +182,30 @@ def test_self_made_labels_are_made_by_its_own_settings(
     seen: list[SelfLabellingConfig] = []
     real = self_labelling.train
 
-    def watched(
-        start: Any, head: Any, features: Any, task: Any, config: Any, *rest: Any, **more: Any
-    ) -> None:
-        seen.append(config)
-        real(start, head, features, task, config, *rest, **more)
+    def watched(*given: Any, **more: Any) -> Any:
+        seen.append(given[5])
+        return real(*given, **more)
 
     monkeypatch.setattr(self_labelling, "train", watched)
+    monkeypatch.setattr(drafting, "train", watched)
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
-    own = {"label_rate": 0.002, "label_temperature": 0.2, "balance": 5, "queue": 7}
-    fit(tiny_encoder, as_task(small_task()), batch=20, labelled_batch=5, **own)
-    (config,) = seen
-    assert (config.epochs, config.learning_rate, config.temperature) == (2, 0.002, 0.2)
-    assert (config.balance, config.queue) == (5, 7)
-    assert (config.batch, config.labelled_batch) == (20, 5)
+    own = {"label_rate": 0.003, "label_temperature": 0.2, "balance": 5, "queue": 7}
+    fit(tiny_encoder, as_task(small_task()), batch=20, labelled_batch=5, rounds=3, **own)
+    *rounds, last = seen
+    assert (last.epochs, last.learning_rate, last.queue) == (2, 0.003, 7)
+    assert len(rounds) == 3
+    for each in rounds:  # rounds have a pace of their own
+        assert (each.epochs, each.learning_rate, each.queue) == (4, 0.002, 16)
+    for each in seen:
+        assert (each.temperature, each.balance) == (0.2, 5)
+        assert (each.batch, each.labelled_batch) == (20, 5)
 
 
-@pytest.mark.parametrize(
-    ("words", "word_neighbours"), [(False, False), (False, True), (True, False), (True, True)]
-)
-def test_words_are_heard_where_categories_start_and_where_asked_for_at_first_neighbours(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, words: bool, word_neighbours: bool
+@pytest.mark.parametrize("words", [False, True])
+def test_words_are_heard_in_the_draft_and_in_the_odds_alone(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, words: bool
 ) -> None:
-    widths: dict[str, list[int]] = {"nearest_neighbours": [], "seeded_kmeans": []}
+    widths: dict[str, list[int]] = {"nearest_neighbours": [], "best_draft": []}
 
     def watch(name: str) -> None:
         real = getattr(newfound, name)
@@ -218,20 +219,12 @@ def test_words_are_heard_where_categories_start_and_where_asked_for_at_first_nei
     for name in widths:
         watch(name)
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
-    fitted = fit(
-        tiny_encoder,
-        as_task(small_task()),
-        words=words,
-        word_neighbours=word_neighbours,
-        epochs=3,
-        refresh=1,
-    )
+    fitted = fit(tiny_encoder, as_task(small_task()), words=words, epochs=3, refresh=1)
     width = fitted.prototypes.shape[1]  # prediction knows no words
-    (joint,) = widths["seeded_kmeans"]
+    (joint,) = widths["best_draft"]
     assert (joint > width) == words
-    # The first neighbours, found again twice, then those whose labels say known or novel.
-    first = joint if word_neighbours else width
-    assert widths["nearest_neighbours"] == [first, width, width, joint]
+    # Those whose labels say known or novel, those of the contrast, found again twice, then odds.
+    assert widths["nearest_neighbours"] == [joint, width, width, width, joint]
 
 
 def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +241,7 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(newfound, "relocate")
+    watch(drafting, "relocate")
     watch(self_labelling, "relocate_directions")
     farthest: list[float] = []
     move = self_labelling.move_known_out
@@ -269,8 +262,9 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
     task = as_task(small_task())
     fit(tiny_encoder, task, label_epochs=6)
-    # After k-means, then before the third epoch of six: the last fifth is left in peace.
-    assert called == ["relocate", "relocate_directions"]
+    # After k-means, before the third epoch of four in two rounds, then before the third of six:
+    # the last fifth is left in peace.
+    assert called == ["relocate", *["relocate_directions"] * 3]
     assert set(priors) == {True}
     assert set(even) == {False}
     called.clear()
@@ -303,10 +297,11 @@ def test_a_category_hidden_in_a_known_one_is_found(
         inertia = float((features - centres[labels]).square().sum())
         return Clustering(centres, labels, inertia, 1)
 
-    monkeypatch.setattr(newfound, "seeded_kmeans", stuck)
+    monkeypatch.setattr(drafting, "seeded_kmeans", stuck)
+    still: dict[str, Any] = {"rounds": 0, "label_rate": 0.0}
     scores = {
         moving: accuracy(
-            predicted(fit(tiny_encoder, task, relocate=moving, label_rate=0.0)), small.truth, KNOWN
+            predicted(fit(tiny_encoder, task, relocate=moving, **still)), small.truth, KNOWN
         ).all
         for moving in (0, 2)
     }
@@ -332,34 +327,3 @@ def test_a_large_table_has_no_more_steps_than_it_needs(texts: int) -> None:
     assert epochs >= 45 or epochs * steps >= 1600
     assert enough_epochs(0, texts, 256, 1600) == 0
     assert enough_epochs(3, 200, 256, 1) == LEAST_STEPS  # what a small table needs comes first
-
-
-@pytest.mark.parametrize("effort", ["fast", "best"])
-@pytest.mark.parametrize("chosen", [0, 1, 2])
-def test_of_several_tries_the_one_with_least_doubt_is_kept_whole(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, effort: str, chosen: int
-) -> None:
-    task = as_task(small_task())
-    seen = dict[int, float]()
-    monkeypatch.setattr(newfound, "LEAST_STEPS", 0)
-    monkeypatch.setattr(newfound, "doubt", lambda fitted: seen[id(fitted)])
-    tried, real = list[Fitted](), newfound.fit_once
-
-    def watched(*arguments: Any) -> Fitted:
-        tried.append(real(*arguments))
-        seen[id(tried[-1])] = float(len(tried) - 1 != chosen)
-        return tried[-1]
-
-    monkeypatch.setattr(newfound, "fit_once", watched)
-    fitted = fit(tiny_encoder, task, effort, tries=3, learning_rate=1e-3, label_rate=1e-3)
-    assert len(tried) == 3
-    assert fitted is tried[chosen]
-    assert not np.allclose(tried[0].training_features, tried[1].training_features, atol=1e-4)
-    # The model is that try's, too: it gives new texts the features that training ended with.
-    np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-5)
-
-
-def test_doubt_is_the_last_loss_of_self_made_labels(tiny_encoder: str) -> None:
-    fitted = fit(tiny_encoder, as_task(small_task()))
-    assert newfound.doubt(fitted) == fitted.history[-1]["self_labels"] > 0
-    assert newfound.doubt(fit(tiny_encoder, as_task(small_task()), label_epochs=0)) == 0

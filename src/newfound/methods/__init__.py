@@ -44,7 +44,7 @@ METHODS: dict[str, Method] = {
         newfound.fit,
         newfound.NewfoundConfig,
         newfound.EFFORTS,
-        "contrast with neighbours, guided by labels, then balanced self-made labels",
+        "categories drafted in rounds of balanced self-made labels, then contrast with neighbours",
         "this project, docs/method.md",
     ),
     "dpn": Method(
