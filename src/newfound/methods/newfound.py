@@ -160,28 +160,18 @@ def fit(
     with stages.stage("comparing texts"):
         features = features_of(start.model, start.inputs)
         words = words_of(start.tokens, task, config, features)
-        odds = odds_of(joined(features, words), task, start.k, config)
-    texts, batch = len(task.texts), config.batch
-    config = replace(
-        config,
-        epochs=enough_epochs(config.epochs, texts, batch),
-        label_epochs=enough_epochs(config.label_epochs, texts, batch, config.label_steps),
-    )
-    targets = torch.from_numpy(task.targets).to(features.device)
-    read = torch.where(torch.from_numpy(task.learnable).to(targets.device), targets, -1)
-    shares = expected_shares(read, start.k, by_labels=config.label_shares)
-    hints = Hints(odds, config.known_prior, config.relocate, shares, config.known_farther)
+        points = joined(features, words)
+        hints = Hints(
+            odds_of(points, task, start.k, config),
+            config.known_prior,
+            config.relocate,
+            shares_of(task, start.k, config).to(points.device),
+            config.known_farther,
+        )
     draft = best_draft(
-        joined(features, words),
+        points,
         task,
-        labelling(
-            replace(
-                config,
-                label_epochs=enough_epochs(drafting.EPOCHS, texts, batch, config.label_steps),
-                label_rate=drafting.RATE,
-                queue=drafting.QUEUE,
-            )
-        ),
+        labelling(config, task, drafting.EPOCHS, drafting.RATE, drafting.QUEUE),
         hints,
         rounds=config.rounds,
         tries=config.tries,
@@ -196,7 +186,7 @@ def fit(
     return label_and_settle(
         start,
         task,
-        labelling(config),
+        labelling(config, task, config.label_epochs, config.label_rate, config.queue),
         features,
         class_means(features, draft.labels, start.k),
         seed=seed,
@@ -221,16 +211,24 @@ def odds_of(points: Tensor, task: Task, k: int, config: NewfoundConfig) -> Tenso
     return known_odds(nearest_neighbours(points, count), targets)
 
 
-def labelling(config: NewfoundConfig) -> SelfLabellingConfig:
-    """What the self-made labels read of the settings."""
+def shares_of(task: Task, k: int, config: NewfoundConfig) -> Tensor:
+    """What each category is expected to have of the texts that no label is read of [K]."""
+    read = torch.from_numpy(np.where(task.learnable, task.targets, -1))
+    return expected_shares(read, k, by_labels=config.label_shares)
+
+
+def labelling(
+    config: NewfoundConfig, task: Task, epochs: int, rate: float, queue: int
+) -> SelfLabellingConfig:
+    """How labels are made: in the draft and afterwards alike, but for epochs, rate and queue."""
     return SelfLabellingConfig(
-        epochs=config.label_epochs,
-        learning_rate=config.label_rate,
+        epochs=enough_epochs(epochs, len(task.texts), config.batch, config.label_steps),
+        learning_rate=rate,
         batch=config.batch,
         labelled_batch=config.labelled_batch,
         temperature=config.label_temperature,
         balance=config.balance,
-        queue=config.queue,
+        queue=queue,
         replaced_words=config.replaced_words,
     )
 
@@ -258,6 +256,7 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     n, device = len(task.texts), model.device
     if n < 3 or not any(w.requires_grad for w in model.parameters()):
         return
+    epochs = enough_epochs(config.epochs, n, config.batch)
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
     projection: nn.Module = nn.Identity()
@@ -293,11 +292,11 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     optimiser = Optimiser(
         [model, projection, classifier] if labelled_size else [model, projection],
         config.learning_rate,
-        schedule_steps=-(-n // size) * config.epochs,
+        schedule_steps=-(-n // size) * epochs,
         graphs=inputs.resident,
     )
-    with stages.stage("training", config.epochs) as advance:
-        for epoch in range(1, config.epochs + 1):
+    with stages.stage("training", epochs) as advance:
+        for epoch in range(1, epochs + 1):
             if epoch > 1 and (epoch - 1) % config.refresh == 0:
                 # In place, where recorded steps read them
                 neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
