@@ -179,7 +179,7 @@ def fit(
         stages=stages,
     )
     if config.epochs:
-        train(start, task, config, seed, stages)
+        train(start, features, task, config, seed, stages)
         with stages.stage("comparing texts"):
             features = features_of(start.model, start.inputs)
             hints = replace(hints, odds=odds_of(joined(features, words), task, start.k, config))
@@ -250,8 +250,13 @@ def neighbour_count(texts: int, categories: int, share: float) -> int:
     return max(1, min(texts - 1, MOST_NEIGHBOURS, round(share * texts / categories)))
 
 
-def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: Stages) -> None:
-    """Train the model by contrast with neighbours and cross-entropy on the labels."""
+def train(
+    start: Start, features: Tensor, task: Task, config: NewfoundConfig, seed: int, stages: Stages
+) -> None:
+    """Train the model by contrast with neighbours and cross-entropy on the labels.
+
+    The first neighbours are those among `features` [N, d], which the model gives untrained.
+    """
     model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
     n, device = len(task.texts), model.device
     if n < 3 or not any(w.requires_grad for w in model.parameters()):
@@ -270,7 +275,7 @@ def train(start: Start, task: Task, config: NewfoundConfig, seed: int, stages: S
     learnable = np.flatnonzero(task.learnable)
     size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
     count = neighbour_count(n, start.k, config.neighbour_share)
-    neighbours = nearest_neighbours(features_of(model, inputs), count)  # [N, k]
+    neighbours = nearest_neighbours(features, count)  # [N, k]
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         rows, (states, cells) = batch.rows, inputs.batch(batch)
