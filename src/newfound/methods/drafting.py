@@ -9,7 +9,7 @@ Drafts with other seeds come out otherwise. Where categories were merged or cut 
 views of a text agree less, so the loss of the self-made labels says which draft to keep.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -28,7 +28,6 @@ from newfound.task import Task
 
 EPOCHS = 4  # of a round
 RATE = 2e-3  # of the head's learning
-RELOCATE = 2  # epochs between moves of directions to where one is missing
 QUEUE = 16  # recent texts a category that are balanced with a batch
 
 
@@ -75,7 +74,6 @@ def make_draft(
         found = seeded_kmeans(points, k, targets, starts=1, seed=seed)
         if hints.relocate_every:
             found = relocate(points, targets, hints.odds, found, seed=seed)
-            hints = replace(hints, relocate_every=RELOCATE)
     labels, doubt = found.labels, 0.0
     unit = F.normalize(points.float(), dim=1)
     inputs = Inputs(unit, np.ones(len(unit), np.int64), unit.device)

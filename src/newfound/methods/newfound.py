@@ -87,15 +87,14 @@ class NewfoundConfig(StartConfig):
         "rounds of the draft that the categories begin from; 0: they begin from k-means",
     )
     tries: int = setting(
-        5, "drafts made with other seeds; the one whose self-made labels agree best is kept", low=1
+        10, "drafts made with other seeds; the one whose self-made labels agree best is kept", low=1
     )
     refresh: int = setting(5, "find the neighbours again every so many epochs", low=1)
     replaced_words: float = setting(
         0.1, "share of words replaced at random in each view, where the words are read"
     )
     relocate: int = setting(
-        5,
-        "move prototypes to where one is missing every so many epochs; 0: never",
+        2, "in a draft, move centres to where one is missing every so many epochs; 0: never"
     )
     known_prior: bool = setting(
         True, "let the labels near a text say whether its self-made label is known or novel"
@@ -109,7 +108,7 @@ class NewfoundConfig(StartConfig):
         10.0, "how many times faster the classifier's directions learn than the encoder", low=0.1
     )
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
-    balance: int = setting(3, "iterations of their balance; 0 leaves them unbalanced")
+    balance: int = setting(10, "iterations of their balance; 0 leaves them unbalanced")
     label_shares: bool = setting(
         True, "let the balance expect texts of known categories as their numbers of labels say"
     )
@@ -132,7 +131,6 @@ _FAST: dict[str, Any] = {
     "label_epochs": drafting.EPOCHS,
     "label_rate": drafting.RATE,
     "pace": 1.0,
-    "relocate": drafting.RELOCATE,
     "queue": drafting.QUEUE,
 }
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -183,6 +181,9 @@ def fit(
         with stages.stage("comparing texts"):
             features = features_of(start.model, start.inputs)
             hints = replace(hints, odds=odds_of(joined(features, words), task, start.k, config))
+    # From here on features move to where the labels put them, and distances between them say what
+    # the labels have said: what looks like one category cut in two are two that lie close.
+    hints = replace(hints, relocate_every=0)
     return label_and_settle(
         start,
         task,
