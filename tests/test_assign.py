@@ -1,5 +1,7 @@
 """The nearest prototype, its probability, and the texts that noise could move."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,8 +10,12 @@ from numpy.typing import NDArray
 
 from newfound import assign as module
 from newfound.assign import (
+    GRID,
     NOISE,
+    USUAL,
+    USUAL_SPREAD,
     assign,
+    calibrate,
     fit_temperature,
     near_ties,
     probabilities,
@@ -140,3 +146,42 @@ def test_the_temperature_without_labels_follows_the_distances() -> None:
     assert fit_temperature(features[:0], prototypes, nobody[:0]) > 0
     same = np.ones((5, 2), np.float32)
     assert fit_temperature(same, same[:1], np.full(5, -1)) > 0
+
+
+def test_the_calibrated_temperature_is_the_best_of_the_grid_by_an_obvious_loop() -> None:
+    features, prototypes = draw(60, 4, 8, 3)
+    unseen = np.full(60, -1)
+    unseen[::5] = np.random.default_rng(3).integers(0, 4, 12)
+    scale = np.mean([squared_distances(one[None], prototypes).min() for one in features])
+    costs = {}
+    for share in GRID:
+        temperature = share * scale
+        cost = (math.log(share) - math.log(USUAL)) ** 2 / (2 * USUAL_SPREAD**2)
+        for one, category in zip(features, unseen, strict=True):
+            if category >= 0:
+                cost -= math.log(probabilities(one[None], prototypes, temperature)[0, category])
+        costs[temperature] = cost
+    assert calibrate(features, prototypes, unseen) == pytest.approx(
+        min(costs, key=costs.__getitem__)
+    )
+
+
+def test_probabilities_are_as_high_as_texts_are_often_right() -> None:
+    rng = np.random.default_rng(0)
+    prototypes = np.eye(4, 8, dtype=np.float32)
+    truth = rng.integers(0, 4, 2000)
+    unseen = np.where(np.arange(2000) < 200, truth, -1)
+    for noise in (0.3, 0.5, 0.7):
+        features = (prototypes[truth] + noise * rng.normal(size=(2000, 8))).astype(np.float32)
+        found, sure = assign(features, prototypes, calibrate(features, prototypes, unseen))
+        assert sure.mean() == pytest.approx((found == truth).mean(), abs=0.05)
+
+
+def test_without_unseen_labels_the_temperature_is_the_usual_one() -> None:
+    features, prototypes = draw(100, 3, 8, 0)
+    nearest = squared_distances(features, prototypes).min(1).mean()
+    found = calibrate(features, prototypes, np.full(100, -1))
+    assert found == pytest.approx(USUAL * nearest, rel=GRID[1] / GRID[0] - 1)
+    assert calibrate(features[:0], prototypes, np.empty(0, np.int64)) > 0
+    same = np.ones((5, 2), np.float32)
+    assert calibrate(same, same[:1], np.full(5, -1)) > 0

@@ -4,6 +4,10 @@ import numpy as np
 
 CHUNK = 65536  # rows at a time, so that memory stays flat
 SAME = 1e-9  # distances that differ by less, relative to the prototypes' lengths, are equal
+# Temperatures to choose from, as shares of the mean squared distance to the nearest prototype
+GRID = np.geomspace(1 / 64, 1, 25)
+USUAL = 0.18  # of that distance: the usual temperature, and the spread of its logarithm
+USUAL_SPREAD = 0.3
 NOISE = 1e-3  # a text's features differ by less than this between batches, relative to their length
 
 
@@ -69,20 +73,39 @@ def fit_temperature(features: np.ndarray, prototypes: np.ndarray, targets: np.nd
     One-dimensional search over a grid around the mean squared distance to the nearest prototype,
     by the negative log-likelihood of the given categories.
     """
-    if len(features) == 0:
-        return 0.05
-    scale = float(squared_distances(features, prototypes).min(1).mean()) or 1.0
+    scale = _nearest_mean(features, prototypes)
     labelled = targets >= 0
     if labelled.sum() < 20:
         return scale / 8
-    grid = scale * np.geomspace(1 / 64, 1, 25)
-    features, targets = features[labelled], targets[labelled]
-    surprise = [
-        -np.log(
-            np.maximum(
-                probabilities(features, prototypes, t)[np.arange(len(targets)), targets], 1e-12
-            )
-        ).mean()
-        for t in grid
-    ]
-    return float(grid[int(np.argmin(surprise))])
+    grid = scale * GRID
+    return float(grid[_surprise(features[labelled], prototypes, targets[labelled], grid).argmin()])
+
+
+def calibrate(features: np.ndarray, prototypes: np.ndarray, unseen: np.ndarray) -> float:
+    """The temperature that makes probabilities honest, by labelled texts that no training saw.
+
+    `unseen` [N] are the categories of these texts and -1 for all others. Texts that were trained on
+    lie close to their category and would make every text look sure. Where few labels are left a
+    usual temperature has its say: the logarithm of a temperature is thought to be normal about it.
+    """
+    scale = _nearest_mean(features, prototypes)
+    grid, labelled = scale * GRID, unseen >= 0
+    surprise = _surprise(features[labelled], prototypes, unseen[labelled], grid)
+    surprise += np.square(np.log(grid / (USUAL * scale)) / USUAL_SPREAD) / 2
+    return float(grid[surprise.argmin()])
+
+
+def _nearest_mean(features: np.ndarray, prototypes: np.ndarray) -> float:
+    """The mean squared distance to the nearest prototype; 1 where there is none to speak of."""
+    if not len(features):
+        return 1.0
+    return float(squared_distances(features, prototypes).min(1).mean()) or 1.0
+
+
+def _surprise(
+    features: np.ndarray, prototypes: np.ndarray, targets: np.ndarray, grid: np.ndarray
+) -> np.ndarray:
+    """The negative log-likelihood of targets [N], summed, under each temperature of a grid [T]."""
+    rows = np.arange(len(targets))
+    chances = [probabilities(features, prototypes, t)[rows, targets] for t in grid]
+    return -np.log(np.maximum(chances, 1e-12)).sum(1)

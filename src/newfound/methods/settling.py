@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.assign import fit_temperature
+from newfound.assign import calibrate
 from newfound.estimate import Estimate
 from newfound.frozen import features_of
 from newfound.kmeans import seeded_kmeans
@@ -74,15 +74,13 @@ def fitted_with(
     targets = torch.from_numpy(task.targets).to(features.device)
     prototypes = centres.detach().cpu().numpy().astype(np.float32)
     vectors = features.cpu().numpy()
-    # How sure to be is learnt from labelled texts that training did not see, if there are enough.
     unseen = np.where(task.learnable, -1, task.targets)
-    judged = unseen if (unseen >= 0).sum() >= 20 else task.targets
     known = len(task.known)
     return Fitted(
         features=feature_map,
         prototypes=prototypes,
         known=task.known,
-        temperature=fit_temperature(vectors, prototypes, judged),
+        temperature=calibrate(vectors, prototypes, unseen),
         training_features=vectors,
         labelled_prototypes=(
             class_means(features, targets, known).cpu().numpy() if known else None
