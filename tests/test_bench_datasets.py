@@ -47,7 +47,7 @@ def toy_data(sizes: list[int]) -> DataSet:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=2, max_size=12),
-    st.floats(0.1, 1),
+    st.just(0.0) | st.floats(0.1, 1),
     st.floats(0.05, 1),
     st.integers(0, 1000),
 )

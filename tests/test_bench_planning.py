@@ -27,6 +27,9 @@ def test_lists() -> None:
     for wrong in ("0", "1.1", "nan", "", "-0.5"):
         with pytest.raises(InputError):
             ratios(wrong, "--known-ratio")
+    assert ratios("0,0.5", "--known-ratio", none=True) == [0, 0.5]
+    with pytest.raises(InputError):
+        ratios("-0.5", "--known-ratio", none=True)
 
 
 def test_runs_that_share_a_pretraining_follow_each_other() -> None:

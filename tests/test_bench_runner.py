@@ -11,6 +11,7 @@ import pytest
 from bench_fakes import SIZES, TOPICS, fake_line, save_tiny_data_set
 
 from newfound.bench.lines import append_line, commit, key_of, read_lines, read_results
+from newfound.bench.rows import NONE
 from newfound.bench.runner import VARIANTS, Plan, count_plan, resolve_variant
 from newfound.bench.search import search_table
 from newfound.cli import main
@@ -176,6 +177,38 @@ def test_an_interruption_keeps_what_is_finished(
     assert len(read_lines(out)) == 1
 
 
+def test_a_run_without_labels_has_no_score_of_known_categories(
+    data: str, tiny_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "x.jsonl"
+    more = ("--seeds", "0", "--known-ratio", "0", "--effort", "fast", "--method", "newfound,bert")
+    assert (
+        main(
+            [
+                "bench",
+                "run",
+                "--data-set",
+                "banking",
+                "--data",
+                data,
+                "-o",
+                str(out),
+                *more,
+                "--encoder",
+                tiny_encoder,
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
+    for line in read_lines(out):
+        for scores in line["scores"].values():
+            assert scores["known"] is None
+            assert scores["novel"] == scores["all"] > 25  # one of four by chance
+    assert f" / {NONE} / " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -187,6 +220,8 @@ def test_an_interruption_keeps_what_is_finished(
         (["--seeds", "4-0"], "--seeds takes numbers"),
         (["--known-ratio", "75"], "--known-ratio takes shares"),
         (["--labelled-ratio", "x"], "--labelled-ratio takes shares"),
+        (["--labelled-ratio", "0"], "--labelled-ratio takes shares"),
+        (["--search", "--known-ratio", "0"], "--known-ratio must be above 0"),
         (["--data", "nowhere"], "nowhere does not exist"),
     ],
 )

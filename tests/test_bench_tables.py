@@ -8,6 +8,7 @@ from bench_fakes import fake_count, fake_line
 from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
+from newfound.bench.regimes import estimated_table, ratios_table
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
 from newfound.bench.speed_table import gpu_table
 from newfound.bench.tables import (
@@ -299,3 +300,37 @@ def test_of_equal_lines_the_last_counts_and_stands_last(tmp_path: Path) -> None:
     for line in (first, other, again):
         append_line(tmp_path / "speed.jsonl", line)
     assert read_results(tmp_path) == [other, again]
+
+
+def test_fewer_labels_are_told_by_ratio_and_no_labels_by_name() -> None:
+    lines = [
+        fake_line("banking", "newfound", 0, known_ratio=0.25, scores=(76.0, 90.0, 72.0)),
+        fake_line("banking", "newfound", 1, known_ratio=0.25, scores=(78.0, 90.0, 72.0)),
+        fake_line("clinc", "newfound", 0, known_ratio=0.0, scores=(80.0, 0.0, 80.0)),
+        fake_line("banking", "newfound", 0, scores=(86.0, 88.0, 78.0)),  # Table 2's
+    ]
+    for scores in lines[2]["scores"].values():
+        scores["known"] = None
+    _, few, none = rows_of(ratios_table(lines))
+    assert few[:6] == ["BANKING", "0.25", "0.1", "`newfound`", "minilm", "0, 1"]
+    assert few[6] == "77.0 ± 1.4"
+    assert none[:3] == ["CLINC", "no labels", ""]
+    assert none[6:9] == ["80.0", NONE, "80.0"]
+    assert ratios_table(lines[3:]) == ""
+
+
+def test_k_estimated_is_told_against_the_same_seeds_with_k_given() -> None:
+    given = [fake_line("clinc", "newfound", s, scores=(90.0 + s, 95.0, 80.0)) for s in range(3)]
+    found = [
+        fake_line(
+            "clinc", "newfound", s, scores=(89.0 - s, 94.0, 79.0), given_k=False, estimated=78 + s
+        )
+        for s in (1, 2, 5)  # 5 has no run with K given
+    ]
+    (_, row) = rows_of(estimated_table([*given, *found]))
+    assert row[:6] == ["CLINC", "`newfound`", "minilm", "1, 2", "77", "79, 80"]
+    # The prototypes of fake lines are one point above their k-means
+    assert row[6:] == ["92.5 ± 0.7", "88.5 ± 0.7", "-4.0 ± 1.4", "-3.0, -5.0"]
+    assert estimated_table(given) == ""
+    other = [fake_line("clinc", "newfound", 1, given_k=False, estimated=78, effort="fast")]
+    assert estimated_table([*given, *other]) == ""  # another effort is no comparison

@@ -190,7 +190,10 @@ def _add_split(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--seeds", default="0-4", metavar="N-N|N[,..]", help="such as 0-4 or 0,2")
     command.add_argument(
-        "--known-ratio", default="0.75", metavar="R[,..]", help="share of categories that are known"
+        "--known-ratio",
+        default="0.75",
+        metavar="R[,..]",
+        help="share of categories that are known; 0: no labels at all",
     )
     command.add_argument(
         "--labelled-ratio",

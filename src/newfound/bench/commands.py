@@ -5,6 +5,7 @@ installed.
 """
 
 import argparse
+import math
 import os
 import sys
 import traceback
@@ -17,6 +18,7 @@ from newfound.bench.datasets import DataSet, data_folder, make_split, read_data_
 from newfound.bench.lines import Line, append_line, key_of, read_lines
 from newfound.bench.planning import caches, data_sets, make_plans, names
 from newfound.bench.planning import splits as asked_splits
+from newfound.bench.rows import NONE
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,8 +105,12 @@ def _title(plan: "Plan") -> str:
 
 
 def _told(line: Line) -> str:
+    def cells(scores: dict[str, float]) -> str:  # without labels nothing is known
+        values = (scores[part] for part in ("all", "known", "novel"))
+        return " / ".join(NONE if math.isnan(value) else f"{value:.1f}" for value in values)
+
     parts = [
-        f"{title} " + " / ".join(f"{line['scores'][by][p]:.1f}" for p in ("all", "known", "novel"))
+        f"{title} {cells(line['scores'][by])}"
         for by, title in (("kmeans", "k-means"), ("prototype", "prototype"))
     ]
     return f"{', '.join(parts)}, {line['categories']['used']} categories"

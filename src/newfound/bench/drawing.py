@@ -8,7 +8,7 @@ import numpy as np
 from newfound.bench.lines import Line
 from newfound.bench.paper_numbers import NAMES
 from newfound.bench.rows import select_runs
-from newfound.bench.tables import EXPLAINED, TITLES
+from newfound.bench.titles import EXPLAINED, TITLES
 
 Artefact = dict[str, Any]
 

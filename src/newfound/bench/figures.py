@@ -8,7 +8,7 @@ from typing import Any
 
 from newfound.bench.drawing import Artefact, curves, distance_map, feature_maps, known_ratios
 from newfound.bench.lines import read_results
-from newfound.bench.tables import TITLES
+from newfound.bench.titles import TITLES
 from newfound.errors import InputError
 
 

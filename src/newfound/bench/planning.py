@@ -21,6 +21,9 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
     from newfound.bench.runner import Plan
 
     settings = dict(setting(pair) for pair in options.settings)
+    search = getattr(options, "search", False)
+    if search and any(known == 0 for _, known, _ in splits(options)):
+        raise InputError("--search hides known categories, so --known-ratio must be above 0")
     return [
         Plan(
             data_set=data_set,
@@ -33,7 +36,7 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
             effort=options.effort,
             max_tokens=options.max_tokens,
             settings=settings,
-            search=getattr(options, "search", False),
+            search=search,
         )
         for data_set in data_sets(options.data_set)
         for seed, known, labelled in splits(options)
@@ -46,7 +49,7 @@ def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
     return [
         (seed, known, labelled)
         for seed in numbers(options.seeds)
-        for known in ratios(options.known_ratio, "--known-ratio")
+        for known in ratios(options.known_ratio, "--known-ratio", none=True)
         for labelled in ratios(options.labelled_ratio, "--labelled-ratio")
     ]
 
@@ -114,13 +117,13 @@ def numbers(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def ratios(text: str, flag: str) -> list[float]:
-    """Shares of a comma-separated list, each above 0 and at most 1."""
+def ratios(text: str, flag: str, *, none: bool = False) -> list[float]:
+    """Shares of a comma-separated list, each above 0 (or 0, if `none` may be) and at most 1."""
     try:
         found = [float(part) for part in names(text, flag)]
     except ValueError:
         found = []
-    if not found or not all(0 < ratio <= 1 for ratio in found):
+    if not found or not all(0 < ratio <= 1 or (none and ratio == 0) for ratio in found):
         raise InputError(f"{flag} takes shares such as 0.75 or 0.25,0.5,0.75, not {text!r}")
     return found
 

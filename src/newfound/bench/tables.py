@@ -9,7 +9,6 @@ from typing import Any
 from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import Line, read_results
 from newfound.bench.paper_numbers import (
-    NAMES,
     TABLE_1,
     TABLE_2,
     TABLE_3,
@@ -17,6 +16,7 @@ from newfound.bench.paper_numbers import (
     TEXTOIR,
     TRUE_CATEGORIES,
 )
+from newfound.bench.regimes import regimes_table
 from newfound.bench.rows import (
     NONE,
     Row,
@@ -28,16 +28,21 @@ from newfound.bench.rows import (
     select_runs,
 )
 from newfound.bench.speed_table import gpu_table, speed_table
+from newfound.bench.titles import (
+    BESIDE,
+    SCORE_HEADER,
+    SCORES,
+    TITLES,
+    both_scores,
+    effort_of,
+    in_order,
+    method_name,
+)
 from newfound.errors import InputError
 from newfound.files import write_text
 
-TITLES = {"banking": "BANKING", "stackoverflow": "StackOverflow", "clinc": "CLINC"}
-SCORES = ("all", "known", "novel")
 PAGES = ("README.md", "../README.md", "../docs/performance.md")  # beside the tables' files
 SPLIT = ("known", "novel", "labelled", "unlabelled", "test")
-# The paper's row to show beside a method that it does not name.
-BESIDE = {"dpn-coupled": "dpn"}
-EXPLAINED = {"dpn-coupled": "DPN, the released code's reading"}
 READ_SO = (
     "Accuracy in % (mean ± standard deviation over seeds), by k-means on the test features "
     "(20 starts, mean of three) as in the paper, and by the nearest prototype, which is how a "
@@ -91,16 +96,16 @@ def table2(lines: Sequence[Line]) -> str:
     ]
     for data_set, title in TITLES.items():
         rows = [r for r in select_runs(lines, data_set=data_set) if not _is_ablation(r.method)]
-        rows.sort(key=lambda row: (_place(row.method), row.method, row.encoder))
+        rows = in_order(rows)
         body = []
         for row in rows:
             paper = TABLE_2.get(BESIDE.get(row.method, row.method), {}).get(data_set)
             body.append(
                 [
-                    _name(row, rows),
+                    method_name(row, rows),
                     row.encoder,
                     seed_list(row.seeds),
-                    *_both_scores(row),
+                    *both_scores(row),
                     mean_seconds(row, lines),
                     _accuracies(paper),
                     _textoir(row.method, data_set),
@@ -125,7 +130,7 @@ def gains_table(lines: Sequence[Line], beside: str = "semi-km") -> str:
     """What DPN's training adds to its own pretraining: differences of runs with the same seed."""
     body = []
     for data_set, title in TITLES.items():
-        rows = [r for r in select_runs(lines, data_set=data_set) if _effort(r) == "best"]
+        rows = [r for r in select_runs(lines, data_set=data_set) if effort_of(r) == "best"]
         base = {
             (r.encoder, line["seed"]): line for r in rows if r.method == beside for line in r.lines
         }
@@ -158,8 +163,8 @@ def lead_table(lines: Sequence[Line], ours: str = "newfound") -> str:
     """How far our method is above each other one: differences of runs with the same seed."""
     cells: dict[tuple[str, str], dict[str, list[str]]] = {}
     for data_set in TITLES:
-        rows = [r for r in select_runs(lines, data_set=data_set) if _effort(r) == "best"]
-        rows.sort(key=lambda row: (_place(row.method), row.method, row.encoder))
+        rows = [r for r in select_runs(lines, data_set=data_set) if effort_of(r) == "best"]
+        rows = in_order(rows)
         base = {(r.encoder, x["seed"]): x for r in rows if r.method == ours for x in r.lines}
         for row in rows:
             pairs = [
@@ -169,7 +174,7 @@ def lead_table(lines: Sequence[Line], ours: str = "newfound") -> str:
             ]
             if row.method == ours or not pairs or _is_ablation(row.method):
                 continue
-            found = cells.setdefault((_name(row, rows), row.encoder), {})
+            found = cells.setdefault((method_name(row, rows), row.encoder), {})
             found[data_set] = [_lead(pairs, score) for score in ("all", "novel")]
     if not cells:
         return ""
@@ -195,34 +200,8 @@ def _lead(pairs: Sequence[tuple[Line, Line]], score: str) -> str:
     return f"{mean_spread(leads)} ({sum(lead > 0 for lead in leads)} of {len(leads)})"
 
 
-def _effort(row: Row) -> str:
-    return str(row.config.get("effort", "best"))
-
-
-SCORE_HEADER = [f"{score.title()}, {by}" for by in ("k-means", "prototype") for score in SCORES]
-
-
-def _both_scores(row: Row) -> list[str]:
-    return [row.cell(by, score) for by in ("kmeans", "prototype") for score in SCORES]
-
-
 def _is_ablation(method: str) -> bool:
     return method in TABLE_3 and method != "dpn"
-
-
-def _place(method: str) -> int:
-    order = list(NAMES)
-    method = BESIDE.get(method, method)
-    return order.index(method) if method in order else len(order)
-
-
-def _name(row: Row, rows: Sequence[Row]) -> str:
-    title = EXPLAINED.get(row.method) or NAMES.get(row.method)
-    name = f"{title} (`{row.method}`)" if title else f"`{row.method}`"
-    effort = _effort(row)
-    other = differing(row, [r for r in rows if _effort(r) == effort])
-    parts = [name, f"effort {effort}" if effort != "best" else "", other]
-    return ", ".join(part for part in parts if part)
 
 
 def _accuracies(paper: tuple[float, float, float] | None) -> str:
@@ -246,7 +225,7 @@ def table3(lines: Sequence[Line]) -> str:
         for row in sorted(found, key=lambda row: (row.encoder, -len(row.lines))):
             other = differing(row, rows)
             name = f"{without} (`{method}`)" + (f", {other}" if other else "")
-            cells = [name, row.encoder, seed_list(row.seeds), *_both_scores(row)]
+            cells = [name, row.encoder, seed_list(row.seeds), *both_scores(row)]
             body.append([*cells, _accuracies(paper)])
         if not found:
             body.append([f"{without} (`{method}`)", *[NONE] * 8, _accuracies(paper)])
@@ -271,7 +250,7 @@ def table4(lines: Sequence[Line]) -> str:
             counts.setdefault(line["encoder"], []).append(line)
     runs: dict[tuple[str, str], list[Line]] = {}
     for row in select_runs(lines, given_k=False):
-        effort = "" if _effort(row) == "best" else f", effort {_effort(row)}"
+        effort = "" if effort_of(row) == "best" else f", effort {effort_of(row)}"
         runs.setdefault((f"`{row.method}`{effort}", row.encoder), []).extend(row.lines)
 
     unknown = [
@@ -327,6 +306,7 @@ TABLES = {
     "table2": table2,
     "table3": table3,
     "table4": table4,
+    "regimes": regimes_table,
     "speed": speed_table,
 }
 HEADINGS = {
@@ -334,6 +314,7 @@ HEADINGS = {
     "table2": "Table 2: accuracy",
     "table3": "Table 3: ablations of DPN",
     "table4": "Table 4: the number of categories",
+    "regimes": "Fewer labels, K unknown",
     "speed": "Speed",
     "ablations": "What was tried",
     "search": "How settings were chosen",
