@@ -8,13 +8,14 @@ from bench_fakes import fake_count, fake_line
 from newfound.bench.ablations import ablation_table
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
+from newfound.bench.parts import PARTS, parts_table
 from newfound.bench.regimes import estimated_table, ratios_table
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
-from newfound.bench.speed_table import gpu_table
 from newfound.bench.tables import (
     HEADINGS,
     PAGES,
     as_file,
+    excerpts,
     gains_table,
     insert,
     lead_table,
@@ -42,12 +43,16 @@ def test_committed_tables_are_rendered_from_committed_lines() -> None:
     results = ROOT / "benchmarks" / "results"
     if not results.is_dir():
         pytest.skip("no results are kept here")
-    tried = ablation_table(ROOT / "benchmarks" / "ablations")
-    tables = {**render(read_results(results)), "ablations": tried}
+    lines, tried = read_results(results), ROOT / "benchmarks" / "ablations"
+    tables = {
+        **render(lines),
+        "parts": parts_table(tried, lines),
+        "ablations": ablation_table(tried),
+    }
     for name, table in tables.items():
         written = (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
         assert written == as_file(name, table), f"run `newfound bench tables` ({name})"
-    tables["gpu"] = gpu_table(read_results(results))
+    tables |= excerpts(lines)
     for page in (ROOT / "benchmarks" / name for name in PAGES):
         text = page.read_text(encoding="utf-8")
         assert text == insert(text, tables), f"run `newfound bench tables` ({page.name})"
@@ -334,3 +339,51 @@ def test_k_estimated_is_told_against_the_same_seeds_with_k_given() -> None:
     assert estimated_table(given) == ""
     other = [fake_line("clinc", "newfound", 1, given_k=False, estimated=78, effort="fast")]
     assert estimated_table([*given, *other]) == ""  # another effort is no comparison
+
+
+def test_a_part_is_worth_what_runs_lose_without_it_seed_by_seed(tmp_path: Path) -> None:
+    part = PARTS["fast"][0]
+    assert part.whole is None
+    whole = [
+        fake_line("clinc", "newfound", s, scores=(90.0 + s, 95.0, 80.0), effort="fast")
+        for s in range(3)
+    ]
+    others = [
+        fake_line("clinc", "newfound", 1, scores=(50.0, 50.0, 50.0)),  # another effort
+        fake_line("clinc", "newfound", 1, scores=(50.0, 50.0, 50.0), effort="fast", given_k=False),
+    ]
+    for seed, lost in ((0, 1.0), (2, 2.0)):
+        without = fake_line(
+            "clinc", "newfound", seed, scores=(90.0 + seed - lost, 95.0, 81.0), effort="fast", on=0
+        )
+        append_line(tmp_path / f"{part.without}.jsonl", without)
+    (_, row) = rows_of(parts_table(tmp_path, [*whole, *others]))
+    assert row[:5] == ["fast", part.name, "as it is", "CLINC", "0, 2"]
+    assert row[5:] == ["1.5 ± 0.7", "0.0 ± 0.0", "-1.0 ± 0.0"]
+    assert parts_table(tmp_path, others) == "No runs yet.\n"
+
+
+def test_every_part_that_is_told_of_has_its_lines() -> None:
+    folder = ROOT / "benchmarks" / "ablations"
+    if not folder.is_dir():
+        pytest.skip("no lines are kept here")
+    for part in (part for parts in PARTS.values() for part in parts):
+        for name in filter(None, (part.without, part.whole)):
+            assert (folder / f"{name}.jsonl").is_file(), name
+
+
+def test_the_summary_reads_ours_by_prototype_and_others_by_what_suits_them() -> None:
+    ours = [fake_line("banking", "newfound", s, scores=(86.0 + s, 90.0, 78.0)) for s in range(2)]
+    for line in ours:
+        line["scores"]["kmeans"]["all"] = 99.0  # not how a saved model predicts
+    other = fake_line("banking", "dpn", 0, scores=(72.0, 79.0, 50.0))
+    other["scores"]["kmeans"]["all"] = 74.0
+    hidden = [
+        fake_line("banking", "dpn", 0, effort="fast"),
+        fake_line("banking", "dec", 0),
+        fake_line("banking", "newfound", 0, known_ratio=0.25),
+    ]
+    _, first, second = rows_of(excerpts([*ours, other, *hidden])["summary"])
+    assert first[:4] == ["DPN (`dpn`)", "minilm", "74.0 / 79.0 / 50.0", NONE]
+    assert second[:4] == ["`newfound`", "minilm", "87.5 / 91.0 / 79.0", NONE]
+    assert excerpts(hidden)["summary"] == "No runs yet.\n"

@@ -16,6 +16,7 @@ from newfound.bench.paper_numbers import (
     TEXTOIR,
     TRUE_CATEGORIES,
 )
+from newfound.bench.parts import parts_table
 from newfound.bench.regimes import regimes_table
 from newfound.bench.rows import (
     NONE,
@@ -28,6 +29,7 @@ from newfound.bench.rows import (
     select_runs,
 )
 from newfound.bench.speed_table import gpu_table, speed_table
+from newfound.bench.summary import summary_table
 from newfound.bench.titles import (
     BESIDE,
     SCORE_HEADER,
@@ -41,7 +43,8 @@ from newfound.bench.titles import (
 from newfound.errors import InputError
 from newfound.files import write_text
 
-PAGES = ("README.md", "../README.md", "../docs/performance.md")  # beside the tables' files
+# Beside the tables' files
+PAGES = ("README.md", "../README.md", "../docs/method.md", "../docs/performance.md")
 SPLIT = ("known", "novel", "labelled", "unlabelled", "test")
 READ_SO = (
     "Accuracy in % (mean ± standard deviation over seeds), by k-means on the test features "
@@ -316,6 +319,7 @@ HEADINGS = {
     "table4": "Table 4: the number of categories",
     "regimes": "Fewer labels, K unknown",
     "speed": "Speed",
+    "parts": "What each part of `newfound` is worth",
     "ablations": "What was tried",
     "search": "How settings were chosen",
 }
@@ -324,6 +328,11 @@ HEADINGS = {
 def render(lines: Sequence[Line]) -> dict[str, str]:
     """Every table as Markdown, by its name."""
     return {name: make(lines) for name, make in TABLES.items()}
+
+
+def excerpts(lines: Sequence[Line]) -> dict[str, str]:
+    """What pages show of the results that has no file of its own, by the markers' names."""
+    return {"summary": summary_table(lines), "gpu": gpu_table(lines)}
 
 
 def as_file(name: str, table: str) -> str:
@@ -349,6 +358,7 @@ def write_tables(results: Path, out: Path) -> list[Path]:
     lines = read_results(results)
     tables = {
         **render(lines),
+        "parts": parts_table(out / "ablations", lines),
         "ablations": ablation_table(out / "ablations"),
         "search": search_table(out / "search"),
     }
@@ -360,7 +370,7 @@ def write_tables(results: Path, out: Path) -> list[Path]:
     for page in (out / name for name in PAGES):
         if page.is_file():
             old = page.read_text(encoding="utf-8")
-            new = insert(old, {**tables, "gpu": gpu_table(lines)})
+            new = insert(old, {**tables, **excerpts(lines)})
             if new != old:
                 write_text(page, new)
                 written.append(page)

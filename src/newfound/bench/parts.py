@@ -1,0 +1,97 @@
+"""What each part of our method is worth: runs with it less runs without it, seed by seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from newfound.bench.lines import Line, read_lines
+from newfound.bench.rows import markdown, mean_spread, seed_list, select_runs
+from newfound.bench.titles import SCORES, TITLES, effort_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part, and the files of `benchmarks/ablations` that tell what it is worth."""
+
+    name: str
+    without: str
+    whole: str | None = None  # None: the method as it is, from the results
+
+
+# Where the method as it is was not measured without a part, an earlier one was.
+BEFORE_BALANCE = "newfound-best-before-balance"
+PARTS: dict[str, tuple[Part, ...]] = {
+    "fast": (
+        Part("draft in rounds", "newfound-fast-without-draft"),
+        Part("words", "newfound-fast-without-words"),
+        Part("relocation", "newfound-fast-without-relocation"),
+        Part("labels near a text", "newfound-fast-without-prior"),
+        Part("shares by labels", "newfound-fast-without-shares"),
+        Part("known prototypes farther out", "newfound-fast-without-farther"),
+        Part("balance of ten iterations, not three", "newfound-fast-balance-of-3"),
+    ),
+    "best": (
+        Part("balance of ten, relocation in the draft alone, ten drafts", BEFORE_BALANCE),
+        Part("five drafts, not one", f"{BEFORE_BALANCE}-one-draft", BEFORE_BALANCE),
+        Part("contrast", f"{BEFORE_BALANCE}-without-contrast", BEFORE_BALANCE),
+        Part("words", f"{BEFORE_BALANCE}-without-words", BEFORE_BALANCE),
+        Part("relocation", f"{BEFORE_BALANCE}-without-relocation", BEFORE_BALANCE),
+        Part("labels near a text", f"{BEFORE_BALANCE}-without-prior", BEFORE_BALANCE),
+        Part("draft in rounds", "newfound-best-before-draft", BEFORE_BALANCE),
+        Part(
+            "shares by labels, known prototypes farther out",
+            "newfound-best-even-shares",
+            "newfound-best-before-draft",
+        ),
+    ),
+}
+
+
+def parts_table(folder: Path, lines: Sequence[Line], ours: str = "newfound") -> str:
+    """Points of accuracy by nearest prototype that each part brings, by data set and effort."""
+    body = []
+    for effort, parts in PARTS.items():
+        present = [
+            line
+            for row in select_runs(lines)
+            if (row.method, effort_of(row)) == (ours, effort)
+            for line in row.lines
+        ]
+        for part in parts:
+            whole = present if part.whole is None else _ordinary(folder, part.whole)
+            without = {_key(line): line for line in _ordinary(folder, part.without)}
+            pairs = [(line, without[_key(line)]) for line in whole if _key(line) in without]
+            body += _rows(effort, part, pairs)
+    if not body:
+        return "No runs yet.\n"
+    header = ["effort", "part", "measured in the method", "data set", "seeds"]
+    return markdown([*header, *(score.title() for score in SCORES)], body)
+
+
+def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[list[str]]:
+    rows = []
+    for data_set, title in TITLES.items():
+        chosen = [pair for pair in pairs if pair[0]["data_set"] == data_set]
+        if not chosen:
+            continue
+        gains = [
+            mean_spread([_score(a, score) - _score(b, score) for a, b in chosen])
+            for score in SCORES
+        ]
+        seeds = seed_list(sorted(line["seed"] for line, _ in chosen))
+        rows.append([effort, part.name, part.whole or "as it is", title, seeds, *gains])
+    return rows
+
+
+def _ordinary(folder: Path, name: str) -> list[Line]:
+    """The lines of a file with the paper's ratios and K given."""
+    rows = select_runs(read_lines(folder / f"{name}.jsonl"))
+    return [line for row in rows for line in row.lines]
+
+
+def _key(line: Line) -> tuple[str, str, int]:
+    return line["data_set"], line["encoder"], line["seed"]
+
+
+def _score(line: Line, score: str) -> float:
+    return float(line["scores"]["prototype"][score])
