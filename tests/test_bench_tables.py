@@ -129,6 +129,26 @@ def test_seconds_include_a_pretraining_that_came_from_the_cache() -> None:
     assert mean_seconds(row, [found]) == "5 + autoencoder"
 
 
+def test_seconds_include_a_pass_of_the_encoder_that_came_from_the_cache() -> None:
+    frozen = {"pretrain_layers": 0, "trainable_layers": 0, "max_tokens": 128}
+    whole = [
+        fake_line(
+            method="newfound", seed=s, seconds={"total": 30.0, "encoding": 20.0 + s}, **frozen
+        )
+        for s in range(3)
+    ]
+    kept = fake_line(method="bert", seconds={"total": 5.0, "encoding": 0.1}, max_tokens=128)
+    (row,) = select_runs([kept])
+    assert mean_seconds(row, [kept, *whole]) == "26"  # the median of 20, 21, 22 in its place
+    assert mean_seconds(row, [kept]) == "5"
+    for other in ({"encoder": "mpnet"}, {"device": "another"}, {"data_set": "clinc"}):
+        assert mean_seconds(row, [kept, *({**line, **other} for line in whole)]) == "5"
+    # Where the encoder learns there is no such pass.
+    learns = fake_line(seconds={"total": 40.0, "encoding": 0.0}, trainable_layers="all")
+    (row,) = select_runs([learns])
+    assert mean_seconds(row, [learns, *whole]) == "40"
+
+
 def test_gains_are_those_of_equal_seeds() -> None:
     lines = [
         fake_line("banking", "dpn", 0, scores=(70.0, 71.0, 60.0)),
