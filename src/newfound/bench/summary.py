@@ -8,7 +8,7 @@ from newfound.bench.rows import NONE, Row, markdown, mean_seconds, select_runs
 from newfound.bench.titles import SCORES, TITLES, effort_of, in_order, method_name
 
 OURS = "newfound"
-BESIDE = ("bert", "semi-km", "laskm", "dpn", "self-labeling")
+CLOSEST = ("bert", "semi-km", "laskm", "dpn", "self-labeling")
 
 
 def summary_table(lines: Sequence[Line]) -> str:
@@ -38,7 +38,7 @@ def summary_table(lines: Sequence[Line]) -> str:
 
 
 def _shown(row: Row) -> bool:
-    return row.method == OURS or (row.method in BESIDE and effort_of(row) == "best")
+    return row.method == OURS or (row.method in CLOSEST and effort_of(row) == "best")
 
 
 def _accuracy(row: Row) -> str:
