@@ -191,3 +191,22 @@ def test_directions_of_a_classifier_move_too() -> None:
     assert nearest.unique().numel() == 4
     torch.testing.assert_close(found.norm(dim=1), torch.ones(4))
     assert relocate_directions(points, free, torch.zeros(160), axes) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_nothing_leaves_it_and_all_ends_alike() -> None:
+    points, free, odds = blobs(CORNERS), torch.full((160,), -1), torch.zeros(160)
+    bad = kmeans(points.cuda(), 4, initial=stuck(points).cuda())
+    found = relocate(points.cuda(), free.cuda(), odds.cuda(), bad)
+    assert found.labels.is_cuda
+    assert found.centres.is_cuda
+    expected = relocate(points, free, odds, kmeans(points, 4, initial=stuck(points)))
+    assert torch.equal(found.labels.cpu(), expected.labels)
+    axes = torch.eye(4)
+    points = blobs(3 * axes, noise=0.2)
+    rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
+    turned = relocate_directions(points.cuda(), free.cuda(), odds.cuda(), rows.cuda())
+    assert turned is not None
+    expected_rows = relocate_directions(points, free, odds, rows)
+    assert expected_rows is not None
+    torch.testing.assert_close(turned.cpu(), expected_rows)

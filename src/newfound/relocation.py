@@ -50,25 +50,21 @@ def relocate(
 
     `odds` [N] are the log odds that a text is of a known category.
     """
-    device = found.centres.device
-    points, pinned, odds = features.detach().float().cpu(), targets.cpu(), odds.cpu()
-    found = Clustering(found.centres.cpu(), found.labels.cpu(), found.inertia, found.iterations)
+    points = features.detach().float()
     for turn in range(ROUNDS):
         moves, halves = plan_moves(
-            points, pinned, odds, found.labels, found.centres, seed=seed + turn
+            points, targets, odds, found.labels, found.centres, seed=seed + turn
         )
         better = None
         while moves and better is None:
             start = moved(found.centres, found.labels, halves, moves)
-            tried = seeded_kmeans(points, len(start), pinned, initial=start)
+            tried = seeded_kmeans(points, len(start), targets, initial=start)
             better = tried if tried.inertia < found.inertia * (1 - 1e-5) else None
             moves = moves[: len(moves) // 2]  # the most promising come first
         if better is None:
             break
         found = better
-    return Clustering(
-        found.centres.to(device), found.labels.to(device), found.inertia, found.iterations
-    )
+    return found
 
 
 def relocate_directions(
@@ -79,17 +75,17 @@ def relocate_directions(
     features [N, d] are seen from the classifier's origin. A text belongs to its label's row, or to
     the one with the largest cosine.
     """
-    points = F.normalize(features.detach().float(), dim=1).cpu()
-    unit, pinned = F.normalize(rows.detach().float(), dim=1).cpu(), targets.cpu()
-    labels = torch.where(pinned >= 0, pinned, (points @ unit.T).argmax(1))
+    points = F.normalize(features.detach().float(), dim=1)
+    unit = F.normalize(rows.detach().float(), dim=1)
+    labels = torch.where(targets >= 0, targets, (points @ unit.T).argmax(1))
     centres = class_means(points, labels, len(unit))
-    moves, halves = plan_moves(points, pinned, odds.cpu(), labels, centres, seed=seed)
+    moves, halves = plan_moves(points, targets, odds, labels, centres, seed=seed)
     if not moves:
         return None
     after = F.normalize(moved(centres, labels, halves, moves), dim=1)
     touched = [row for move in moves for row in (move.freed, move.into, move.cut)]
     unit[touched] = after[touched]
-    return unit.to(rows.device)
+    return unit
 
 
 def plan_moves(
@@ -103,6 +99,7 @@ def plan_moves(
     worth[:known][second_odds(labels, odds, halves)[:known] >= 0] = 0
     costs = merge_costs(centres, labels.bincount(minlength=k))
     costs[:known] = float("inf")  # a known category keeps its centre
+    worth, costs = worth.cpu(), costs.cpu()  # few numbers, read one by one
     cuts, used, moves = worth.argsort(descending=True).tolist(), set[int](), list[Move]()
     for pair in costs.flatten().argsort()[: 4 * k].tolist():
         freed, into = divmod(pair, k)
@@ -121,9 +118,9 @@ def moved(centres: Tensor, labels: Tensor, halves: Halves, moves: list[Move]) ->
     counts = labels.bincount(minlength=len(centres)).float()
     after = centres.clone()
     for move in moves:
-        both = torch.tensor([move.freed, move.into])
-        total = counts[both].sum().clamp(min=1)
-        after[move.into] = (counts[both, None] * centres[both]).sum(0) / total
+        freed, into = (counts[cluster] * centres[cluster] for cluster in (move.freed, move.into))
+        total = (counts[move.freed] + counts[move.into]).clamp(min=1)
+        after[move.into] = (freed + into) / total
         after[move.cut] = halves.first[move.cut]
         after[move.freed] = halves.second[move.cut]
     return after
@@ -147,7 +144,7 @@ def cut_in_two(
     k = len(centres)
     generator = torch.Generator().manual_seed(seed)
     offsets = points - centres[labels]
-    axes = torch.randn(centres.shape, generator=generator)
+    axes = torch.randn(centres.shape, generator=generator).to(points.device)
     for _ in range(DIRECTIONS):
         along = (offsets * axes[labels]).sum(1)
         axes = F.normalize(_sums(offsets * along[:, None], labels, k), dim=1)
