@@ -306,7 +306,9 @@ def test_ablations_name_what_was_tried(tmp_path: Path) -> None:
         line = fake_line("banking", "dpn", seed, scores=(70.0 + 2 * seed, 80.0, 50.0))
         append_line(tmp_path / "random-classifier.jsonl", line)
     (row,) = rows_of(ablation_table(tmp_path))[1:]
-    assert row[:6] == ["random-classifier", "banking", "dpn", "0.75", "0, 1", "71.0 ± 1.4"]
+    assert row[:5] == ["random-classifier", "banking", "dpn", "minilm", "0.75"]
+    assert row[5:7] == ["0, 1", "71.0 ± 1.4"]
+    assert row[-1] == "40"
     assert ablation_table(tmp_path / "none") == "No runs yet.\n"
 
 
@@ -378,8 +380,19 @@ def test_a_part_is_worth_what_runs_lose_without_it_seed_by_seed(tmp_path: Path) 
         )
         append_line(tmp_path / f"{part.without}.jsonl", without)
     (_, row) = rows_of(parts_table(tmp_path, [*whole, *others]))
-    assert row[:5] == ["fast", part.name, "as it is", "CLINC", "0, 2"]
-    assert row[5:] == ["1.5 ± 0.7", "0.0 ± 0.0", "-1.0 ± 0.0"]
+    assert row[:6] == ["fast", part.name, "as it is", "CLINC", "minilm", "0, 2"]
+    assert row[6:] == ["1.5 ± 0.7", "0.0 ± 0.0", "-1.0 ± 0.0"]
+    # Another encoder has a row of its own, and its runs are compared with its own
+    large = [
+        fake_line("clinc", "newfound", 0, scores=(97.0, 95.0, 80.0), effort="fast", encoder="mpnet")
+    ]
+    append_line(
+        tmp_path / f"{part.without}.jsonl",
+        fake_line("clinc", "newfound", 0, scores=(94.0, 95.0, 80.0), encoder="mpnet", on=0),
+    )
+    (_, same, row) = rows_of(parts_table(tmp_path, [*whole, *large]))
+    assert same[4:7] == ["minilm", "0, 2", "1.5 ± 0.7"]
+    assert row[4:7] == ["mpnet", "0", "3.0"]
     assert parts_table(tmp_path, others) == "No runs yet.\n"
 
 

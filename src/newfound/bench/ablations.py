@@ -1,5 +1,6 @@
 """What was tried: the lines of `benchmarks/ablations`, one file an idea, as a table."""
 
+import statistics
 from pathlib import Path
 
 from newfound.bench.lines import Line, read_lines
@@ -9,23 +10,24 @@ MEASURES = ("all", "known", "novel")
 
 
 def ablation_table(folder: Path) -> str:
-    """Accuracy of every method in every file of the folder, by data set and known ratio."""
+    """Accuracy and seconds of every file of the folder, by data set, method, encoder and ratio."""
     body = []
     for path in sorted(folder.glob("*.jsonl")):
-        groups: dict[tuple[str, str, float], list[Line]] = {}
+        groups: dict[tuple[str, ...], list[Line]] = {}
         for line in read_lines(path):
-            key = (line["data_set"], line["method"], line["known_ratio"])
-            groups.setdefault(key, []).append(line)
-        for (data_set, method, known_ratio), lines in groups.items():
+            chosen = (line["data_set"], line["method"], line["encoder"])
+            groups.setdefault((*chosen, f"{line['known_ratio']:g}"), []).append(line)
+        for key, lines in groups.items():
             accuracy = [
                 mean_spread([line["scores"][by][measure] for line in lines])
                 for by in ("kmeans", "prototype")
                 for measure in MEASURES
             ]
             seeds = seed_list(sorted(line["seed"] for line in lines))
-            body.append([path.stem, data_set, method, f"{known_ratio:g}", seeds, *accuracy])
+            seconds = statistics.fmean(line["seconds"]["total"] for line in lines)
+            body.append([path.stem, *key, seeds, *accuracy, f"{seconds:.0f}"])
     if not body:
         return "No runs yet.\n"
-    header = ["what was tried", "data set", "method", "known ratio", "seeds"]
+    header = ["what was tried", "data set", "method", "encoder", "known ratio", "seeds"]
     header += [f"{by}: {m}" for by in ("k-means", "prototype") for m in MEASURES]
-    return markdown(header, body)
+    return markdown([*header, "seconds"], body)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from newfound.bench.lines import Line, read_lines
@@ -18,7 +19,7 @@ class Part:
     whole: str | None = None  # None: the method as it is, from the results
 
 
-# Where the method as it is was not measured without a part, an earlier one was.
+# Some parts were measured with more seeds or data sets in an earlier form of the method.
 BEFORE_BALANCE = "newfound-best-before-balance"
 PARTS: dict[str, tuple[Part, ...]] = {
     "fast": (
@@ -31,13 +32,18 @@ PARTS: dict[str, tuple[Part, ...]] = {
         Part("balance of ten iterations, not three", "newfound-fast-balance-of-3"),
     ),
     "best": (
+        Part("contrast", "newfound-best-without-contrast"),
+        Part("draft in rounds", "newfound-best-without-draft"),
+        Part("ten drafts, not one", "newfound-best-one-draft"),
+        Part("words", "newfound-best-without-words"),
+        Part("relocation", "newfound-best-without-relocation"),
+        Part("labels near a text", "newfound-best-without-prior"),
+        Part("shares by labels", "newfound-best-without-shares"),
+        Part("known prototypes farther out", "newfound-best-without-farther"),
         Part("balance of ten, relocation in the draft alone, ten drafts", BEFORE_BALANCE),
-        Part("five drafts, not one", f"{BEFORE_BALANCE}-one-draft", BEFORE_BALANCE),
-        Part("contrast", f"{BEFORE_BALANCE}-without-contrast", BEFORE_BALANCE),
-        Part("words", f"{BEFORE_BALANCE}-without-words", BEFORE_BALANCE),
-        Part("relocation", f"{BEFORE_BALANCE}-without-relocation", BEFORE_BALANCE),
-        Part("labels near a text", f"{BEFORE_BALANCE}-without-prior", BEFORE_BALANCE),
         Part("draft in rounds", "newfound-best-before-draft", BEFORE_BALANCE),
+        Part("five drafts, not one", f"{BEFORE_BALANCE}-one-draft", BEFORE_BALANCE),
+        Part("words", f"{BEFORE_BALANCE}-without-words", BEFORE_BALANCE),
         Part(
             "shares by labels, known prototypes farther out",
             "newfound-best-even-shares",
@@ -64,14 +70,15 @@ def parts_table(folder: Path, lines: Sequence[Line], ours: str = "newfound") -> 
             body += _rows(effort, part, pairs)
     if not body:
         return "No runs yet.\n"
-    header = ["effort", "part", "measured in the method", "data set", "seeds"]
+    header = ["effort", "part", "measured in the method", "data set", "encoder", "seeds"]
     return markdown([*header, *(score.title() for score in SCORES)], body)
 
 
 def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[list[str]]:
     rows = []
-    for data_set, title in TITLES.items():
-        chosen = [pair for pair in pairs if pair[0]["data_set"] == data_set]
+    encoders = sorted({line["encoder"] for line, _ in pairs})
+    for (data_set, title), encoder in product(TITLES.items(), encoders):
+        chosen = [(a, b) for a, b in pairs if (a["data_set"], a["encoder"]) == (data_set, encoder)]
         if not chosen:
             continue
         gains = [
@@ -79,7 +86,7 @@ def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[l
             for score in SCORES
         ]
         seeds = seed_list(sorted(line["seed"] for line, _ in chosen))
-        rows.append([effort, part.name, part.whole or "as it is", title, seeds, *gains])
+        rows.append([effort, part.name, part.whole or "as it is", title, encoder, seeds, *gains])
     return rows
 
 
