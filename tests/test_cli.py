@@ -4,8 +4,11 @@ import csv
 import io
 import json
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -490,6 +493,19 @@ def test_demo(command: Command, flags: list[str], tmp_path: Path) -> None:
     assert command("demo", "-o", tmp_path / "demo", *flags).code == 0  # again, without --force
 
 
+def test_a_demo_replaces_no_other_run(
+    command: Command, small_run: Path, flags: list[str], tmp_path: Path
+) -> None:
+    mine = Path(shutil.copytree(small_run, tmp_path / "mine"))
+    before = {path: path.stat().st_mtime_ns for path in mine.rglob("*")}
+    done = command("demo", "-o", mine, *flags)
+    assert done.code == 2
+    assert (
+        done.err == f"newfound: {mine} holds a run that is no demo; choose another name with -o\n"
+    )
+    assert {path: path.stat().st_mtime_ns for path in mine.rglob("*")} == before
+
+
 # help
 
 
@@ -574,3 +590,40 @@ def test_an_interrupt_says_so_and_leaves_nothing(
     assert done.code == 130
     assert done.err.splitlines()[-1] == "newfound: interrupted; nothing was written"
     assert everything_under(tmp_path) == {"t.csv"}
+
+
+def test_being_terminated_leaves_nothing(task: SmallTask, flags: list[str], tmp_path: Path) -> None:
+    table = put(tmp_path / "t.csv", task)
+    program = (
+        "import time; from newfound.discovery import Discovery; from newfound.cli import command; "
+        "Discovery.fit = lambda *_, **__: time.sleep(60); command()"
+    )
+    arguments = ["discover", str(table), "-o", str(tmp_path / "run"), *flags]
+    with subprocess.Popen([sys.executable, "-c", program, *arguments]) as process:
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob(".run.*")):  # the place that the run is written to
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert everything_under(tmp_path) == {"t.csv"}
+
+
+def test_notes_call_texts_by_their_ids(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    rows = [
+        {"id": f"T-{number}", "text": text, "label": label or ""}
+        for number, (text, label) in enumerate(zip(task.texts, task.labels, strict=True))
+    ]
+    rows += [{"id": f"X-{label}", "text": "twice told", "label": label} for label in KNOWN[:2]]
+    table = tmp_path / "t.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "text", "label"])
+        writer.writeheader()
+        writer.writerows(rows)
+    done = command("discover", table, "-o", tmp_path / "run", *flags)
+    assert done.code == 0, done.err
+    one, other = KNOWN[:2]
+    assert f"'twice told': '{one}' (id X-{one}) and '{other}' (id X-{other})" in done.err

@@ -108,6 +108,17 @@ def test_the_library_switches_to_int8_and_saves_full_precision(
 
 
 @needs_openvino
+def test_a_place_that_cannot_keep_the_conversion_is_no_error(
+    copied_run: Path, tmp_path: Path
+) -> None:
+    (copied_run / "model" / "int8").write_text("a file where the folder would be")
+    table, out = new_table(tmp_path), tmp_path / "o.csv"
+    assert main(["predict", str(copied_run), str(table), "-o", str(out), "--int8"]) == 0
+    assert len(out.read_text().splitlines()) == 5
+    assert (copied_run / "model" / "int8").is_file()
+
+
+@needs_openvino
 def test_nothing_is_sent_home(small_run: Path) -> None:
     code = (
         "import sys; from newfound import CategoryDiscoverer as C; "

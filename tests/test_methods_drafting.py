@@ -18,6 +18,7 @@ from newfound.sinkhorn import expected_shares
 from newfound.stages import Stages
 from newfound.task import Task, make_task
 
+SIZES = (40, 24, 12, 40, 8, 8)  # of uneven categories, the last three novel
 CONFIG = SelfLabellingConfig(epochs=3, learning_rate=2e-3, batch=32, labelled_batch=8, queue=8)
 
 
@@ -36,7 +37,7 @@ def half_known(truth: np.ndarray, k: int = 6) -> tuple[Task, Hints]:
     task = make_task(["x"] * len(truth), targets, names, k, validation_share=0)
     odds = torch.from_numpy(np.where(truth < k // 2, 2.0, -2.0)).float()
     shares = expected_shares(torch.from_numpy(targets), k)
-    return task, Hints(odds, True, 2, shares, 0.0)
+    return task, Hints(odds, True, 2, shares, uneven=0.0, farthest=0.0)
 
 
 def drafted(rounds: int, seed: int = 0, **changes: Any) -> tuple[Draft, Task, np.ndarray]:
@@ -124,6 +125,31 @@ def test_rounds_relocate_as_often_as_they_are_told(
     assert seen == [0, 5]
 
 
+def test_shares_stay_as_expected_where_known_categories_are_even() -> None:
+    found, _, truth = drafted(2)
+    assert torch.equal(found.shares, half_known(truth)[1].shares)
+
+
+def test_where_known_categories_are_uneven_novel_ones_keep_the_sizes_that_they_have() -> None:
+    points, truth = cloud(spread=0.15)
+    kept = np.concatenate([np.flatnonzero(truth == c)[:n] for c, n in enumerate(SIZES)])
+    points, truth = points[kept], truth[kept]
+    task, hints = half_known(truth)
+    config = replace(CONFIG, balance=10)
+    options: dict[str, Any] = {"rounds": 3, "seed": 0, "stages": Stages(False)}
+    right = []
+    for uneven in (0.0, 0.5):
+        found = make_draft(points, task, config, replace(hints, uneven=uneven), **options)
+        right.append(accuracy(found.labels.numpy(), truth.astype(str), {"0", "1", "2"}).novel)
+    assert right[1] > 95
+    assert right[0] < 90
+    free = truth[task.targets < 0]
+    sizes = np.bincount(free, minlength=6) / len(free)
+    expected, heeded = (np.sort(s.numpy()[3:]) for s in (hints.shares, found.shares))
+    wanted = np.sort(sizes[3:])
+    assert np.abs(heeded - wanted).sum() < 0.5 * np.abs(expected - wanted).sum()
+
+
 @pytest.mark.parametrize("chosen", [0, 1, 2])
 def test_of_several_drafts_the_one_with_least_doubt_is_kept(
     monkeypatch: pytest.MonkeyPatch, chosen: int
@@ -132,7 +158,7 @@ def test_of_several_drafts_the_one_with_least_doubt_is_kept(
 
     def made(*_: Any, seed: int, **more: Any) -> Draft:
         seeds.append(seed)
-        return Draft(torch.tensor([seed]), float(len(seeds) - 1 != chosen))
+        return Draft(torch.tensor([seed]), torch.ones(1), float(len(seeds) - 1 != chosen))
 
     monkeypatch.setattr(drafting, "make_draft", made)
     points, truth = cloud()

@@ -157,7 +157,7 @@ def test_odds_follow_the_texts_of_the_batch_and_of_the_queue(
         features[:4],
         seed=0,
         stages=Stages(False),
-        hints=Hints(odds, True, relocate_every=0, shares=shares, farthest=0.0),
+        hints=Hints(odds, True, relocate_every=0, shares=shares, uneven=0.0, farthest=0.0),
     )
     assert all(torch.equal(given, shares) for given in wanted)
     labelled = torch.from_numpy(task.labelled) + 1.0

@@ -1,7 +1,9 @@
 """A model on disk: what is there, and what is said when it is not as it should be."""
 
 import json
+import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,15 @@ def saved(
 def copy(saved: tuple[CategoryDiscoverer, Path], tmp_path: Path) -> Path:
     shutil.copytree(saved[1], tmp_path / "model")
     return tmp_path / "model"
+
+
+def test_all_files_may_be_read_by_whom_the_umask_lets(
+    saved: tuple[CategoryDiscoverer, Path],
+) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in saved[1].iterdir()}
+    before = os.umask(0)
+    os.umask(before)
+    assert modes == dict.fromkeys(FILES, 0o666 & ~before)
 
 
 def change(folder: Path, **changes: Any) -> None:

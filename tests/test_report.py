@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.categories import Category
+from newfound.cli import build_parser
 from newfound.errors import InputError
 from newfound.report import write_report
 from newfound.report.data import prepare
@@ -328,6 +330,15 @@ class TestSample:
 
 
 class TestData:
+    def test_the_commands_that_it_proposes_are_commands(self, tmp_path: Path) -> None:
+        data = prepare(read_run(write_fake_run(tmp_path / "a run", 60, 3, 2, 1)))
+        proposed = [step["code"] for step in data["steps"] if "code" in step]
+        assert proposed
+        for command in proposed:
+            program, *arguments = shlex.split(command)
+            assert program == "newfound"
+            assert hasattr(build_parser().parse_args(arguments), "run")
+
     def test_headline_adds_up(self, tmp_path: Path) -> None:
         run = read_run(write_fake_run(tmp_path, 500, 9, 4, 1))
         data = prepare(run)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from newfound.sinkhorn import expected_shares, sinkhorn
+from newfound.sinkhorn import expected_shares, heeded_shares, sinkhorn, unevenness
 
 
 def by_loop(
@@ -95,6 +95,56 @@ def test_where_nothing_is_labelled_or_labels_are_not_asked_shares_are_even() -> 
     # Nearly all is labelled: half of each known category is thought to be left.
     shares = expected_shares(torch.tensor([0] * 45 + [1] * 45 + [-1] * 10), 4)
     torch.testing.assert_close(shares, torch.tensor([1.0, 1.0, 2.0, 2.0]) / 6)
+
+
+def labelled_with(counts: list[int]) -> Tensor:
+    """Targets with so many labels of each category, and ten texts without."""
+    return torch.cat([torch.repeat_interleave(torch.tensor(counts)), torch.full((10,), -1)])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 60), min_size=2, max_size=30))
+def test_unevenness_by_loop(counts: list[int]) -> None:
+    mean = sum(counts) / len(counts)
+    squares = sum((count - mean) ** 2 for count in counts)
+    by_chance = len(counts) - 1
+    wanted = (squares / by_chance - mean) / mean**2
+    if squares / mean <= by_chance + 2 * math.sqrt(2 * by_chance):
+        wanted = 0.0
+    assert unevenness(labelled_with(counts)) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_chance_alone_is_not_unevenness() -> None:
+    draw = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(200):
+        of_one_size = torch.poisson(torch.full((30,), 12.0), generator=draw).long() + 1
+        found.append(unevenness(labelled_with(of_one_size.tolist())))
+    assert sum(value > 0 for value in found) < 20
+    assert unevenness(labelled_with([12] * 30)) == 0
+    assert unevenness(labelled_with([7])) == unevenness(torch.full((5,), -1)) == 0
+    # Sizes of 1 to 9: the spread of sizes is told from that of chance
+    sizes = torch.linspace(1, 9, 30)
+    drawn_from = torch.poisson(5 * sizes, generator=draw).long() + 1
+    true_spread = float(sizes.var() / sizes.mean() ** 2)
+    assert unevenness(labelled_with(drawn_from.tolist())) == pytest.approx(true_spread, rel=0.3)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 8), st.integers(0, 40), st.integers(0, 999), st.floats(0, 2))
+def test_heeded_shares_by_loop(k: int, n: int, seed: int, uneven: float) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    expected = torch.rand(k, generator=draw).double() + 0.1
+    expected /= expected.sum()
+    labels = torch.randint(k, (n,), generator=draw)
+    shares = heeded_shares(expected, labels, uneven)
+    weight = uneven / (uneven + 0.1) if n else 0.0
+    counts = [max(1, sum(int(label) == c for label in labels)) for c in range(k)]
+    for c in range(k):
+        wanted = (1 - weight) * float(expected[c]) + weight * counts[c] / sum(counts)
+        assert float(shares[c]) == pytest.approx(wanted)
+    assert float(shares.sum()) == pytest.approx(1)
+    assert torch.equal(heeded_shares(expected, labels, 0.0), expected)
 
 
 @settings(deadline=None, max_examples=30)

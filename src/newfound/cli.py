@@ -6,6 +6,7 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ def command() -> NoReturn:
 
     Python would first take torch's modules apart one by one, which takes half a second.
     """
+    signal.signal(signal.SIGTERM, _terminated)
     code = main()
     atexit._run_exitfuncs()
     try:
@@ -38,6 +40,11 @@ def command() -> NoReturn:
     except OSError:  # main has flushed what matters
         pass
     os._exit(code)
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """End as by Ctrl-C: on the way out what was begun is put away."""
+    raise SystemExit(128 + number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from newfound.errors import InputError
 from newfound.runs import check_run_folder, new_run, read_run, write_run
 from newfound.stages import Stages
 from newfound.tables import read_tables
+
+DEMO = "newfound demo"  # how the command of a demo's run begins
 
 
 def discover(options: argparse.Namespace) -> None:
@@ -33,10 +36,10 @@ def demo(options: argparse.Namespace) -> None:
     """newfound demo: the built-in data, with the truth to compare with."""
     from newfound import demo as built_in
 
-    check_run_folder(options.out, force=True)
+    _check_demo_folder(options.out)
     table = built_in.load()
     corpus = Corpus.from_lists(table["text"], table["label"])
-    options.format, options.command_line = "csv", f"newfound demo -o {options.out}"
+    options.format, options.command_line = "csv", f"{DEMO} -o {options.out}"
     truth = table["truth"].to_numpy()
     print(
         f"Demo: {len(corpus.texts)} help-desk messages, {int((corpus.targets >= 0).sum())} of them "
@@ -49,6 +52,15 @@ def demo(options: argparse.Namespace) -> None:
         f"Recovered of the hidden truth (unlabelled messages): all {scores['all']:.1f}%, "
         f"known {scores['known']:.1f}%, novel {scores['novel']:.1f}%"
     )
+
+
+def _check_demo_folder(folder: Path) -> None:
+    """A demo replaces an earlier demo, but nothing else."""
+    check_run_folder(folder, force=True)
+    if (folder / "run.json").is_file():
+        command = str(read_run(folder).get("command"))
+        if not command.startswith(DEMO):
+            raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")
 
 
 def _run_discovery(
@@ -74,7 +86,7 @@ def _run_discovery(
         validation = (held.texts, held.labels)
     # Opened before the long work, so that a place that cannot be written is said at once.
     with new_run(options.out, force) as folder:
-        discoverer.fit(corpus.texts, corpus.labels, validation=validation)
+        discoverer.fit(corpus.texts, corpus.labels, ids=corpus.ids, validation=validation)
         if endpoint is not None:
             rename_novel(discoverer, endpoint)
         tell(discoverer.notes_)

@@ -41,7 +41,8 @@ class RunConfig:
     )
     effort: Effort | None = setting(
         None,
-        "fast: only a head learns; balanced: the last layers too; best: all, as published; "
+        "fast: a small head learns, the encoder stays as it is; balanced: more time, by method for "
+        "more tries or for the last layers; best: what the method has to give, all layers learn; "
         "default: best on a GPU, balanced on a CPU",
     )
     seed: int = setting(

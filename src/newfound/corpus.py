@@ -218,7 +218,7 @@ def _notes_on_texts(corpus: Corpus) -> list[str]:
     if pair is not None:
         one, other = pair
         notes.append(
-            f"{_count(len(texts), 'text occurs', 'texts occur')} with different labels and "
+            f"{_count(len(texts), 'text occurs', 'texts occur')} with different labels, which "
             f"stay as given; the first is {_short(corpus.texts[one])}: {corpus.labels[one]!r} "
             f"(id {corpus.ids[one]}) and {corpus.labels[other]!r} (id {corpus.ids[other]})"
         )

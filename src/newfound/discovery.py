@@ -72,15 +72,17 @@ class Discovery:
         texts: Sequence[str],
         labels: Sequence[str | None] | None = None,
         *,
+        ids: Sequence[str] | None = None,
         validation: tuple[Sequence[str], Sequence[str | None]] | None = None,
     ) -> Self:
         """Discover the categories of `texts`; `labels` holds a name or None for each.
 
+        `ids` are what notes call the texts; without them they are numbered from 1.
         `validation` (texts, labels) of known categories says when to stop; without it a part of
         the labelled texts does.
         """
         config = self._checked_config()
-        corpus = Corpus.from_lists(texts, labels)
+        corpus = Corpus.from_lists(texts, labels, ids)
         wanted = None if config.n_categories == "auto" else int(config.n_categories)
         notes = check_corpus(corpus, wanted)
         _check_room(corpus, wanted)

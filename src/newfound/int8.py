@@ -13,7 +13,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,8 @@ def use_int8(fitted: Fitted, texts: Sequence[str], folder: Path | None = None) -
         features = Int8Features(plain, model)
         kept = features, compare(fitted, plain, features, compared)
         if folder is not None:
-            _write(folder, key, model, kept[1])
+            with suppress(InputError):  # it only saves the next run the conversion
+                _write(folder, key, model, kept[1])
     fitted.features = kept[0]
     return kept[1]
 

@@ -18,7 +18,7 @@ from newfound.config import RunConfig
 from newfound.devices import seeded
 from newfound.errors import InputError, reason
 from newfound.features import EncoderFeatures
-from newfound.files import write_folder, write_json
+from newfound.files import write_atomically, write_folder, write_json
 from newfound.glove import WordVectors
 from newfound.task import FeatureMap, Fitted
 
@@ -68,7 +68,8 @@ def save_model(discoverer: "Discovery", folder: Path) -> None:
     try:
         with write_folder(folder, "model.json") as temporary:
             fitted.features.save(temporary)
-            save_file(arrays, temporary / "prototypes.safetensors")
+            with write_atomically(temporary / "prototypes.safetensors") as path:
+                save_file(arrays, path)
             write_json(temporary / "model.json", about)
     except SafetensorError as error:
         raise InputError(

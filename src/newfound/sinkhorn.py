@@ -6,6 +6,8 @@ from torch import Tensor
 TINY = 1e-30  # a category that no text comes near still gets a finite scale
 STEADY = 4  # labels a category that are thought of beside its own, for few labels say little
 LEAST = 0.5  # of a category: what is left to be found however many of its texts carry a label
+CHANCE = 2.0  # standard deviations by which numbers of labels may differ by chance
+EVEN = 0.1  # unevenness at which sizes that were found count as much as those expected
 
 
 def sinkhorn(
@@ -54,3 +56,33 @@ def expected_shares(targets: Tensor, k: int, *, by_labels: bool = True) -> Tenso
     known = sizes[: len(labels)] * (labels + STEADY) / (labels + STEADY).mean()
     sizes[: len(labels)] = torch.maximum(known - labels, LEAST * known)
     return sizes / sizes.sum()
+
+
+def unevenness(targets: Tensor) -> float:
+    """By how much known categories differ in size: the squared spread of sizes around a mean of 1.
+
+    Numbers of labels, from targets [N] with -1 for unlabelled, differ by chance, too: if they were
+    drawn from categories of one size their variance would be about their mean. Only what is beyond
+    that is of the categories; it is 0 where chance explains it all.
+    """
+    labels = targets[targets >= 0].bincount().double()  # [M]
+    if len(labels) < 2:
+        return 0.0
+    mean, free = labels.mean(), len(labels) - 1
+    dispersion = float((labels - mean).square().sum() / mean)  # by chance: free +- sqrt(2 free)
+    if dispersion <= free + CHANCE * (2 * free) ** 0.5:
+        return 0.0
+    return float((labels.var() - mean) / mean.square())
+
+
+def heeded_shares(expected: Tensor, labels: Tensor, uneven: float) -> Tensor:
+    """Shares [K] between those expected and those that self-made labels [N] have.
+
+    The more known categories differ in size, the less is known of the sizes of novel ones, and the
+    more counts what was found. Where they are even, what is expected stays.
+    """
+    if uneven <= 0 or not len(labels):
+        return expected
+    found = labels.bincount(minlength=len(expected)).clamp(min=1).to(expected.dtype)
+    weight = uneven / (uneven + EVEN)
+    return (1 - weight) * expected + weight * found / found.sum()

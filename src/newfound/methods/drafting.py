@@ -5,11 +5,15 @@ labels put them, and two categories that began as one lie together for good. So 
 nothing on but its labels. The next begins with a fresh head, at the means that these labels have
 among vectors that nothing has moved.
 
+Labels are balanced to expected shares. Where known categories differ in size by more than chance,
+novel ones will, too, and nobody knows which are the large ones: there the sizes that k-means and
+then each round found are expected in the next.
+
 Drafts with other seeds come out otherwise. Where categories were merged or cut in two, the two
 views of a text agree less, so the loss of the self-made labels says which draft to keep.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,6 +27,7 @@ from newfound.methods.self_labelling import CosineHead, Hints, SelfLabellingConf
 from newfound.nearest import nearest
 from newfound.prototypes import class_means
 from newfound.relocation import relocate
+from newfound.sinkhorn import heeded_shares
 from newfound.stages import Stages
 from newfound.task import Task
 
@@ -36,6 +41,7 @@ class Draft:
     """Categories to begin from."""
 
     labels: Tensor  # [N]; labelled texts have their own
+    shares: Tensor  # [K]: what each category is expected to have of the unlabelled texts
     doubt: float  # the loss of self-made labels in the last epoch; 0 where none were made
 
 
@@ -75,17 +81,21 @@ def make_draft(
         if hints.relocate_every:
             found = relocate(points, targets, hints.odds, found, seed=seed)
     labels, doubt = found.labels, 0.0
+    free = torch.from_numpy(~task.learnable).to(points.device)
+    shares = heeded_shares(hints.shares, labels[free], hints.uneven)
     unit = F.normalize(points.float(), dim=1)
     inputs = Inputs(unit, np.ones(len(unit), np.int64), unit.device)
     for turn in range(seed, seed + rounds):
         torch.manual_seed(turn)
         model = PointFeatures(unit.shape[1]).to(unit.device)
         head = CosineHead(class_means(unit, labels, k), unit.mean(0))
+        expecting = replace(hints, shares=shares)
         history = train(
-            model, inputs, head, unit, task, config, turn, stages, hints, name="drafting"
+            model, inputs, head, unit, task, config, turn, stages, expecting, name="drafting"
         )
         doubt = float(history[-1]["self_labels"]) if history else 0.0
         features = features_of(model, inputs)
         nearby = nearest(features, head.prototypes(features))[0]
         labels = torch.where(targets >= 0, targets, nearby)
-    return Draft(labels, doubt)
+        shares = heeded_shares(hints.shares, nearby[free], hints.uneven)
+    return Draft(labels, shares, doubt)

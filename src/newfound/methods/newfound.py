@@ -17,9 +17,9 @@ disagree they override the neighbourhood. Cross-entropy on the labels goes on be
 
 The draft only gives the start to a classifier by cosines, which then learns with the encoder, or
 with a head on it, from the labels and from its own labels of the other texts. These are balanced,
-known categories by how many labels they have (`sinkhorn.expected_shares`). The directions of this
-classifier are the prototypes: known ones carry their labels' names, and a text belongs to the
-nearest. Known ones that draw too many texts lie farther out than novel ones.
+by how many labels known categories have (`sinkhorn.expected_shares`, `sinkhorn.unevenness`). The
+directions of this classifier are the prototypes: known ones carry their labels' names, and a text
+belongs to the nearest. Known ones that draw too many texts lie farther out than novel ones.
 """
 
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ from newfound.methods.starting import Start, StartConfig, begin
 from newfound.neighbours import known_odds, nearest_neighbours
 from newfound.optimise import Optimiser
 from newfound.prototypes import class_means
-from newfound.sinkhorn import expected_shares
+from newfound.sinkhorn import expected_shares, unevenness
 from newfound.stages import Stages
 from newfound.task import Fitted, Task
 
@@ -110,7 +110,7 @@ class NewfoundConfig(StartConfig):
     label_temperature: float = setting(0.1, "sharpness of their classifier", low=1e-3)
     balance: int = setting(10, "iterations of their balance; 0 leaves them unbalanced")
     label_shares: bool = setting(
-        True, "let the balance expect texts of known categories as their numbers of labels say"
+        True, "let numbers of labels say how many texts the balance expects of a category"
     )
     queue: int = setting(32, "recent texts a category that are balanced with a batch")
     known_farther: float = setting(
@@ -164,6 +164,7 @@ def fit(
             config.known_prior,
             config.relocate,
             shares_of(task, start.k, config).to(points.device),
+            unevenness(torch.from_numpy(task.targets)) if config.label_shares else 0.0,
             config.known_farther,
         )
     draft = best_draft(
@@ -183,7 +184,7 @@ def fit(
             hints = replace(hints, odds=odds_of(joined(features, words), task, start.k, config))
     # From here on features move to where the labels put them, and distances between them say what
     # the labels have said: what looks like one category cut in two are two that lie close.
-    hints = replace(hints, relocate_every=0)
+    hints = replace(hints, relocate_every=0, shares=draft.shares)
     return label_and_settle(
         start,
         task,

@@ -143,6 +143,7 @@ class Hints:
     known_prior: bool  # let self-made labels heed the odds
     relocate_every: int  # epochs after which directions move to where one is missing; 0: never
     shares: Tensor  # [K]: what each category is expected to have of the unlabelled texts
+    uneven: float  # how much known categories differ in size, see `sinkhorn.unevenness`
     farthest: float  # how much farther out known prototypes may go, see `move_known_out`
 
 

@@ -129,7 +129,8 @@ def _steps(run: Run, found: list[Finding]) -> list[dict[str, Any]]:
     steps.append(
         {
             "text": "Hand over the categories that you accept to the tool that your team uses.",
-            "code": f"newfound export {shlex.quote(shown(run.name, NAME))} --to labelstudio",
+            "code": f"newfound export {shlex.quote(shown(run.name, NAME))} --to labelstudio "
+            "-o tasks.json",
         }
     )
     return steps
