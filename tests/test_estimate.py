@@ -220,6 +220,11 @@ def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch)
     parts = [number(0.0, width) for width in (0.2, 0.4, 0.8, 1.6, 100.0)]
     assert parts == sorted(parts, reverse=True)
     assert alone == parts[-1] < parts[0] < whole
+    # What the labels say by themselves is told, and stays possible
+    monkeypatch.setattr(estimate, "UNSURE", 1e-9)
+    found = estimate_categories(points, targets)
+    assert f"labels alone say {alone}, " in found.how
+    assert found.low <= alone < found.n_categories <= found.high
 
 
 def test_overlapping_categories_are_counted_too() -> None:

@@ -166,19 +166,25 @@ def _from_labels(
         "categories with labels, judging by how often their cluster mates are labelled; the "
         "others make up the rest at the same mean size"
     )
+    by_labels = float(found[0])
     if spread > SURE:
         second = _from_silhouette(points, max(known, 2), seed, None).n_categories
         say = spread**2 / (SILHOUETTE_ERROR**2 + spread**2)
         say *= min(1.0, (spread - SURE) / (UNSURE - SURE))
         found = ((1 - say) * found.log() + say * math.log(second)).exp()
-        how += f"; labels are few, so {second}, where clusters separate best, was weighed in"
+        how += (
+            f"; labels alone say {max(known, round(by_labels))}, but too little to be sure, so "
+            f"{second}, where clusters separate best, was weighed in"
+        )
     found = found.clamp(min=known)
     best = round(float(found[0]))
     low, high = (round(float(found[1:].quantile(q))) for q in (0.05, 0.95))
     first, last = max(known, round(0.75 * min(low, best))), round(1.25 * max(high, best)) + 1
     candidates = sorted({best, *ladder(first, last, step=1.05)})
     scores = [float(((found[1:] / k).log().abs() < 0.05).double().mean()) for k in candidates]
-    return Estimate(best, candidates, scores, min(low, best), max(high, best), how + ".")
+    # What labels alone say stays possible, whatever was weighed in
+    ends = (low, high, best, max(known, round(by_labels)))
+    return Estimate(best, candidates, scores, min(ends), max(ends), how + ".")
 
 
 def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress | None) -> Estimate:
