@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from newfound.sinkhorn import expected_shares, heeded_shares, sinkhorn, unevenness
+from newfound.sinkhorn import EVEN, expected_shares, heeded_shares, sinkhorn, unevenness
 
 
 def by_loop(
@@ -109,9 +109,20 @@ def test_unevenness_by_loop(counts: list[int]) -> None:
     squares = sum((count - mean) ** 2 for count in counts)
     by_chance = len(counts) - 1
     wanted = (squares / by_chance - mean) / mean**2
-    if squares / mean <= by_chance + 2 * math.sqrt(2 * by_chance):
-        wanted = 0.0
+    chance = 2 * math.sqrt(2 * by_chance)
+    if squares / mean <= by_chance + chance:  # would 0.3 have shown?
+        wanted = 0.0 if by_chance * mean * 0.3 > chance else EVEN
     assert unevenness(labelled_with(counts)) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_few_labels_say_nothing_of_sizes() -> None:
+    assert unevenness(torch.full((5,), -1)) == EVEN
+    assert unevenness(labelled_with([7])) == EVEN
+    assert unevenness(labelled_with([2] * 12)) == EVEN
+    assert unevenness(labelled_with([12] * 12)) == 0
+    assert unevenness(labelled_with([1] * 11 + [20])) > 0.3
+    shares = heeded_shares(torch.full((4,), 0.25), torch.tensor([0, 0, 0, 1, 1, 2, 2, 3]), EVEN)
+    torch.testing.assert_close(shares, torch.tensor([5.0, 4, 4, 3]) / 16)
 
 
 def test_chance_alone_is_not_unevenness() -> None:
@@ -122,7 +133,6 @@ def test_chance_alone_is_not_unevenness() -> None:
         found.append(unevenness(labelled_with(of_one_size.tolist())))
     assert sum(value > 0 for value in found) < 20
     assert unevenness(labelled_with([12] * 30)) == 0
-    assert unevenness(labelled_with([7])) == unevenness(torch.full((5,), -1)) == 0
     # Sizes of 1 to 9: the spread of sizes is told from that of chance
     sizes = torch.linspace(1, 9, 30)
     drawn_from = torch.poisson(5 * sizes, generator=draw).long() + 1
@@ -138,7 +148,7 @@ def test_heeded_shares_by_loop(k: int, n: int, seed: int, uneven: float) -> None
     expected /= expected.sum()
     labels = torch.randint(k, (n,), generator=draw)
     shares = heeded_shares(expected, labels, uneven)
-    weight = uneven / (uneven + 0.1) if n else 0.0
+    weight = uneven / (uneven + 0.1) if n and uneven else 0.0
     counts = [max(1, sum(int(label) == c for label in labels)) for c in range(k)]
     for c in range(k):
         wanted = (1 - weight) * float(expected[c]) + weight * counts[c] / sum(counts)

@@ -1,5 +1,7 @@
 """Sinkhorn's balanced assignment: soft labels that use every category as often as expected."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -8,6 +10,7 @@ STEADY = 4  # labels a category that are thought of beside its own, for few labe
 LEAST = 0.5  # of a category: what is left to be found however many of its texts carry a label
 CHANCE = 2.0  # standard deviations by which numbers of labels may differ by chance
 EVEN = 0.1  # unevenness at which sizes that were found count as much as those expected
+USUAL = 0.3  # unevenness that labels must be able to tell from chance if they are to be believed
 
 
 def sinkhorn(
@@ -63,16 +66,19 @@ def unevenness(targets: Tensor) -> float:
 
     Numbers of labels, from targets [N] with -1 for unlabelled, differ by chance, too: if they were
     drawn from categories of one size their variance would be about their mean. Only what is beyond
-    that is of the categories; it is 0 where chance explains it all.
+    that is of the categories; it is 0 where chance explains it all. Where labels are so few that
+    chance could hide what is usual, it is EVEN: then expected and found sizes count alike.
     """
     labels = targets[targets >= 0].bincount().double()  # [M]
-    if len(labels) < 2:
-        return 0.0
-    mean, free = labels.mean(), len(labels) - 1
-    dispersion = float((labels - mean).square().sum() / mean)  # by chance: free +- sqrt(2 free)
-    if dispersion <= free + CHANCE * (2 * free) ** 0.5:
-        return 0.0
-    return float((labels.var() - mean) / mean.square())
+    free = len(labels) - 1
+    if free < 1:
+        return EVEN
+    mean = float(labels.mean())
+    dispersion = float((labels - mean).square().sum()) / mean  # by chance: free +- sqrt(2 free)
+    chance = CHANCE * math.sqrt(2 * free)
+    if dispersion > free + chance:
+        return float(labels.var() - mean) / mean**2
+    return 0.0 if free * mean * USUAL > chance else EVEN
 
 
 def heeded_shares(expected: Tensor, labels: Tensor, uneven: float) -> Tensor:
