@@ -6,8 +6,8 @@ nothing on but its labels. The next begins with a fresh head, at the means that 
 among vectors that nothing has moved.
 
 Labels are balanced to expected shares. Where known categories differ in size by more than chance,
-novel ones will, too, and nobody knows which are the large ones: there the sizes that k-means and
-then each round found are expected in the next.
+novel ones will, too, and nobody knows which are the large ones: there, and by half where labels are
+too few to tell, the sizes that k-means and then each round found are expected in the next.
 
 Drafts with other seeds come out otherwise. Where categories were merged or cut in two, the two
 views of a text agree less, so the loss of the self-made labels says which draft to keep.
