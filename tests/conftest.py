@@ -1,10 +1,13 @@
 """Fixtures that several tests share: files, and tiny encoders that are built and loaded."""
 
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.endpoint import FakeEndpoint
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: other tests want a core, too
 
@@ -101,12 +104,24 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def small_run(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder that the command made of small_texts.small_task(); to be read only."""
-    from small_texts import QUICK_FLAGS, small_task
+    from support.small_texts import QUICK_FLAGS, small_task
 
-    from newfound.cli import main
+    from newfound.cli.main import main
 
     folder = tmp_path_factory.mktemp("small-run")
     (folder / "table.csv").write_text(small_task().csv())
     flags = ["--categories", "4", "--encoder", tiny_encoder, *QUICK_FLAGS]
     assert main(["discover", str(folder / "table.csv"), "-o", str(folder / "run"), *flags]) == 0
     return folder / "run"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FakeEndpoint]:
+    """An OpenAI-compatible endpoint on the loopback."""
+    server = FakeEndpoint()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from small_texts import everything_under
+from support.small_texts import everything_under
 
 from newfound import files
 from newfound.errors import InputError

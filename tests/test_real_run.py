@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from newfound import CategoryDiscoverer, demo
-from newfound.encoder import load_encoder
-from newfound.features import EncoderFeatures
-from newfound.kmeans import kmeans
+from newfound import CategoryDiscoverer
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.metrics import accuracy
+from newfound.data import demo
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import load_encoder
 from newfound.methods import METHODS
-from newfound.metrics import accuracy
 
 TEXTS = 600  # of the demo data; all of them would take a minute
 

@@ -1,5 +1,5 @@
 """`python -m newfound` is the command `newfound`."""
 
-from newfound.cli import command
+from newfound.cli.main import command
 
 command()

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import torch
 
-from newfound.batching import tokenize
+from newfound.clustering.n_categories import Estimate, estimate_categories
 from newfound.config import RunConfig
-from newfound.corpus import Corpus, check_corpus
+from newfound.data.corpus import Corpus, check_corpus
 from newfound.devices import find_device
-from newfound.encoder import load_encoder
-from newfound.estimate import Estimate, estimate_categories
-from newfound.features import EncoderFeatures
-from newfound.frozen import features_of, run_frozen
-from newfound.lexical import joined, weigh_words
-from newfound.methods.newfound import NewfoundConfig
-from newfound.stages import Stages
+from newfound.encoding.batching import tokenize
+from newfound.encoding.feature_cache import features_of, run_frozen
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import load_encoder
+from newfound.methods.newfound.lsa_features import joined, weigh_words
+from newfound.methods.newfound.method import NewfoundConfig
+from newfound.progress import Stages
 
 
 def count_categories(corpus: Corpus, config: RunConfig, stages: Stages) -> Estimate:

@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from newfound import notebook
-from newfound.assign import NOISE, assign, near_ties, probabilities, squared_distances
-from newfound.categories import Category
+from newfound.clustering.assignment import (
+    NOISE,
+    assign,
+    near_ties,
+    probabilities,
+    squared_distances,
+)
 from newfound.config import RunConfig, override
-from newfound.corpus import Corpus, check_corpus, check_texts
-from newfound.describe import describe
+from newfound.data.corpus import Corpus, check_corpus, check_texts
+from newfound.data.task import make_task
+from newfound.describing.descriptions import describe
 from newfound.devices import find_device, seeded
-from newfound.encoder import load_encoder
+from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.methods import find_method, resolve_config
-from newfound.modelfiles import load_model, save_model
-from newfound.stages import Advance, Stages
-from newfound.task import Fitted, make_task
+from newfound.methods.fitted import Fitted
+from newfound.progress import Advance, Stages
+from newfound.result import Category
+from newfound.storage.model_files import load_model, save_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +227,7 @@ class Discovery:
         With a `folder` the converted model is kept there and read by the next call. Needs the extra
         newfound[openvino].
         """
-        from newfound.int8 import use_int8
+        from newfound.encoding.int8 import use_int8
 
         self._require_fit()
         place = None if folder is None else Path(folder)

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from newfound.corpus import Corpus
+from newfound.data.corpus import Corpus
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ TEXT = 120  # characters shown of a typical text
 
 def map_figure(discoverer: "Discovery") -> "Figure":
     """The training texts on their map."""
-    from newfound.layout import map_positions
-    from newfound.plots import plot_map
+    from newfound.describing.text_map import map_positions
+    from newfound.figures import plot_map
 
     training_corpus(discoverer)
     fitted, assigned = discoverer.fitted_, discoverer.assigned_
@@ -30,7 +30,7 @@ def map_figure(discoverer: "Discovery") -> "Figure":
 def matching_figure(discoverer: "Discovery") -> "Figure":
     """The labelled prototypes against all prototypes."""
     from newfound.discovery import matching_table
-    from newfound.plots import plot_matching
+    from newfound.figures import plot_matching
 
     fitted = discoverer.fitted_
     distances = matching_table(fitted)
@@ -41,7 +41,7 @@ def matching_figure(discoverer: "Discovery") -> "Figure":
 
 def estimate_figure(discoverer: "Discovery") -> "Figure":
     """The curve behind the number of categories."""
-    from newfound.plots import plot_estimate
+    from newfound.figures import plot_estimate
 
     found = discoverer.fitted_.estimate
     if found is None:
@@ -57,7 +57,7 @@ def estimate_figure(discoverer: "Discovery") -> "Figure":
 def write_report_of(discoverer: "Discovery", path: Path) -> Path:
     """Write the HTML report of a fitted discoverer to `path`."""
     from newfound.report import write_report
-    from newfound.runs import write_run
+    from newfound.storage.run_folder import write_run
 
     corpus = training_corpus(discoverer)
     with tempfile.TemporaryDirectory() as name:

@@ -9,12 +9,12 @@ import torch
 
 from newfound.bench.datasets import Split
 from newfound.bench.lines import Line
+from newfound.clustering.distances import distances
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.prototypes import class_means, match_prototypes
 from newfound.errors import InputError
 from newfound.files import without_nan, write_text
-from newfound.kmeans import kmeans
-from newfound.losses import distances
-from newfound.prototypes import class_means, match_prototypes
-from newfound.task import Fitted
+from newfound.methods.fitted import Fitted
 
 PERPLEXITY = 30
 

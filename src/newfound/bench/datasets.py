@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from newfound.data.tables import read_tables
 from newfound.errors import InputError
-from newfound.tables import read_tables
 
 DATA_SETS = ("banking", "stackoverflow", "clinc")
 PARTS = ("train", "dev", "test")

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from newfound.backbone import Architecture
 from newfound.bench.layouts import Measures
 from newfound.bench.processes import newfound_command, run_process
-from newfound.encoder import load_encoder
+from newfound.encoding.backbone import Architecture
+from newfound.encoding.loading import load_encoder
 from newfound.files import write_json
 
 SMALL = 10_000  # texts that larger tables are compared with
@@ -115,7 +115,7 @@ def write_tiny_encoder(folder: Path, tokenizer_of: str) -> list[str]:
 
 def main(points: str, width: str, clusters: str) -> None:
     """Cluster generated points and print how long it took."""
-    from newfound.kmeans import kmeans
+    from newfound.clustering.kmeans import kmeans
 
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((int(clusters), int(width)), dtype=np.float32)

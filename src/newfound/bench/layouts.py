@@ -14,14 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import Batch, shuffled_batches, to_device, tokenize
-from newfound.encoder import Encoder
-from newfound.features import EncoderFeatures
-from newfound.frozen import run_frozen
-from newfound.kmeans import kmeans
-from newfound.losses import masked_word_loss
-from newfound.masking import MaskedWords
-from newfound.optimise import Optimiser, Term
+from newfound.clustering.kmeans import kmeans
+from newfound.encoding.batching import Batch, shuffled_batches, to_device, tokenize
+from newfound.encoding.feature_cache import run_frozen
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import Encoder
+from newfound.training.losses.dpn import masked_word_loss
+from newfound.training.masking import MaskedWords
+from newfound.training.optimiser import Optimiser, Term
 
 Measures = dict[str, dict[str, Any]]
 BATCH = 64

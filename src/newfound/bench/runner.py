@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from newfound.assign import assign
 from newfound.bench.datasets import DataSet, Split, make_split, search_split
 from newfound.bench.lines import Line, commit
+from newfound.clustering.assignment import assign
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.metrics import Scores, accuracy
+from newfound.clustering.n_categories import overclustering_count
+from newfound.data.task import Task, make_task
 from newfound.devices import describe_device, find_device
-from newfound.encoder import load_encoder
-from newfound.estimate import overclustering_count
-from newfound.kmeans import kmeans
+from newfound.encoding.loading import load_encoder
 from newfound.methods import find_method, resolve_config
 from newfound.methods.dpn import PAPER
-from newfound.metrics import Scores, accuracy
-from newfound.runs import versions
-from newfound.stages import Stages
-from newfound.task import Fitted, Task, make_task
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.storage.run_folder import versions
 
 # Names in result lines that are a method with some settings: the released code's reading of the
 # loss, and the five ablations of Table 3.

@@ -61,7 +61,7 @@ class Drawn:
 
     def accuracy(self, found: Sequence[Any]) -> float:
         """Percent of the unlabelled texts that are right (All)."""
-        from newfound.metrics import accuracy
+        from newfound.clustering.metrics import accuracy
 
         hidden = [i for i, label in enumerate(self.labels) if not label]
         guessed = np.array([str(found[i]) for i in hidden])
@@ -100,7 +100,7 @@ def measure(asked: Asked, sections: Sequence[str], out: Path) -> list[Line]:
 
 def _line(asked: Asked, section: str, measures: Measures, notes: list[str]) -> Line:
     from newfound.devices import describe_device, find_device
-    from newfound.runs import versions
+    from newfound.storage.run_folder import versions
 
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
@@ -136,7 +136,7 @@ def _encoding(asked: Asked) -> tuple[Measures, list[str]]:
         notes.append("sentence-transformers is not installed: no encoding beside it")
     quantised: Callable[[list[str]], np.ndarray] | None = None
     if _installed("openvino") and _installed("nncf"):
-        from newfound.int8 import CALIBRATION, Int8Features, quantise
+        from newfound.encoding.int8 import CALIBRATION, Int8Features, quantise
 
         quantised = Int8Features(plain, quantise(plain, texts[:CALIBRATION]))
     else:
@@ -146,7 +146,7 @@ def _encoding(asked: Asked) -> tuple[Measures, list[str]]:
 
 def _training(asked: Asked) -> tuple[Measures, list[str]]:
     from newfound.bench.layouts import measure_training
-    from newfound.encoder import load_encoder
+    from newfound.encoding.loading import load_encoder
 
     texts = draw(asked.data, min(asked.texts, TRAINING_TEXTS), asked.seed).texts
     return measure_training(load_encoder(asked.encoder), texts, asked.repeats), []
@@ -266,8 +266,8 @@ MEASURE: dict[str, Callable[[Asked], tuple[Measures, list[str]]]] = {
 
 def _plain(asked: Asked) -> Any:
     """The encoder as `discover --effort fast` uses it: all layers frozen, no head."""
-    from newfound.encoder import load_encoder
-    from newfound.features import EncoderFeatures
+    from newfound.encoding.feature_maps import EncoderFeatures
+    from newfound.encoding.loading import load_encoder
 
     encoder = load_encoder(asked.encoder)
     return EncoderFeatures(encoder, frozen_layers=encoder.backbone.shape.layers)
@@ -275,7 +275,7 @@ def _plain(asked: Asked) -> Any:
 
 def _folder(encoder: str) -> str:
     """Where the encoder's files are: peers cannot read our short names."""
-    from newfound.encoder import find_folder
+    from newfound.encoding.loading import find_folder
 
     return str(find_folder(encoder))
 

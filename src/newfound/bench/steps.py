@@ -16,20 +16,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.backbone import MaskedWordHead
-from newfound.batching import Ragged, tokenize
 from newfound.bench.datasets import DATA_SETS, DataSet, make_split, read_data_set
 from newfound.bench.layouts import Measures
 from newfound.bench.runner import Plan, run, split_task
+from newfound.data.task import Task
 from newfound.devices import plainly
-from newfound.encoder import Encoder, load_encoder
-from newfound.features import EncoderFeatures, pool
-from newfound.masking import mask_words
+from newfound.encoding.backbone import MaskedWordHead
+from newfound.encoding.batching import Ragged, tokenize
+from newfound.encoding.feature_maps import EncoderFeatures, pool
+from newfound.encoding.loading import Encoder, load_encoder
 from newfound.methods.dpn import DPNConfig, separation_loss, train
-from newfound.methods.starting import Start, begin
-from newfound.pretraining import frozen_count
-from newfound.stages import Stages
-from newfound.task import Task
+from newfound.progress import Stages
+from newfound.training.masking import mask_words
+from newfound.training.preparation import Start, begin
+from newfound.training.pretraining import frozen_count
 
 SHORT_RUN, LONG_RUN = 3, 9  # epochs; their difference leaves out what is done once
 PLAIN_STEPS = 20

@@ -21,7 +21,7 @@ from newfound.methods import (
     self_labelling,
     semi_kmeans,
 )
-from newfound.task import Fitted
+from newfound.methods.fitted import Fitted
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.autoencoder import (
+from newfound.clustering.distances import full_precision, nearest
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.n_categories import Estimate
+from newfound.config import setting
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch
+from newfound.encoding.loading import Encoder
+from newfound.errors import InputError
+from newfound.methods.finalisation import settle_on
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.autoencoder import (
     AutoencoderFeatures,
     Bags,
     batches_of,
@@ -31,19 +42,13 @@ from newfound.autoencoder import (
     tensor_cores,
     train_autoencoder,
 )
-from newfound.batching import Batch
-from newfound.config import setting
-from newfound.encoder import Encoder
-from newfound.errors import InputError
-from newfound.estimate import Estimate
-from newfound.kmeans import kmeans
-from newfound.methods.settling import settle_on
-from newfound.methods.starting import count_categories
-from newfound.nearest import full_precision, nearest
-from newfound.optimise import Optimiser
-from newfound.stages import Stages
-from newfound.student import self_training_loss, soft_assignment, target_distribution
-from newfound.task import Fitted, Task
+from newfound.training.losses.student_t import (
+    self_training_loss,
+    soft_assignment,
+    target_distribution,
+)
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import count_categories
 
 WEIGHT = 100.0  # how many texts a centre of the published DCN counts for at the start
 

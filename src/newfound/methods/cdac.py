@@ -1,13 +1,13 @@
 """CDAC+: constrained deep adaptive clustering with cluster refinement (Lin et al., AAAI 2020).
 
 No pretraining. Stage 1 learns K logits from pairs: two texts are alike if the cosine of their
-logits says so, and the losses of `newfound.pairs` make alike pairs more and unlike pairs less so.
-For labelled texts the labels say which is which. For all others two thresholds do: very similar
-pairs are pulled together, very dissimilar ones pushed apart, those between are left alone. The
-thresholds close in from epoch to epoch, so that training goes from easy pairs to hard ones, and
-ends when they meet. Stage 2 refines: k-means over the logits gives centres, and model and centres
-train themselves on a target that is made again after every epoch. A text belongs to its nearest
-centre.
+logits says so, and the losses of `newfound.training.losses.pairwise` make alike pairs more and
+unlike pairs less so. For labelled texts the labels say which is which. For all others two
+thresholds do: very similar pairs are pulled together, very dissimilar ones pushed apart, those
+between are left alone. The thresholds close in from epoch to epoch, so that training goes from easy
+pairs to hard ones, and ends when they meet. Stage 2 refines: k-means over the logits gives centres,
+and model and centres train themselves on a target that is made again after every epoch. A text
+belongs to its nearest centre.
 
 Departures from the published programs, each for a fault there: refinement trains the model that is
 returned (TEXTOIR's optimiser holds a copy); validation texts, never hidden labels of training
@@ -26,19 +26,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.batching import Batch, shuffled_batches
+from newfound.clustering.kmeans import kmeans
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.frozen import features_of
-from newfound.kmeans import kmeans
-from newfound.methods.refining import RefiningConfig, refine, start_logits
-from newfound.methods.settling import settle_on
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.optimise import Optimiser
-from newfound.pairs import choose_pairs, pair_loss, same_label, similarities, threshold_schedule
-from newfound.stages import Stages
-from newfound.student import target_distribution
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, shuffled_batches
+from newfound.encoding.feature_cache import features_of
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle_on
+from newfound.methods.fitted import Fitted
+from newfound.methods.self_training import RefiningConfig, refine, start_logits
+from newfound.progress import Stages
+from newfound.training.losses.pairwise import (
+    choose_pairs,
+    pair_loss,
+    same_label,
+    similarities,
+    threshold_schedule,
+)
+from newfound.training.losses.student_t import target_distribution
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start, StartConfig, begin
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.batching import Batch, paired_batches
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.prototypes import class_means, match_prototypes, moving_average
 from newfound.config import setting
-from newfound.encoder import Encoder
-from newfound.frozen import features_of
-from newfound.kmeans import kmeans
-from newfound.losses import (
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, paired_batches
+from newfound.encoding.feature_cache import features_of
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.losses.dpn import (
     dpn_loss,
     hard_prototypical_loss,
     known_loss,
@@ -29,12 +34,8 @@ from newfound.losses import (
     soft_prototypical_loss,
     transfer_loss,
 )
-from newfound.methods.settling import settle
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.optimise import Optimiser
-from newfound.prototypes import class_means, match_prototypes, moving_average
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start, StartConfig, begin
 
 
 @dataclass(frozen=True)

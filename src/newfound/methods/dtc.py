@@ -21,16 +21,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from newfound.clustering.kmeans import kmeans
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.frozen import features_of
-from newfound.kmeans import kmeans
-from newfound.methods.refining import RefiningConfig, refine, start_logits
-from newfound.methods.settling import settle_on
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.stages import Stages
-from newfound.student import target_distribution
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.feature_cache import features_of
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle_on
+from newfound.methods.fitted import Fitted
+from newfound.methods.self_training import RefiningConfig, refine, start_logits
+from newfound.progress import Stages
+from newfound.training.losses.student_t import target_distribution
+from newfound.training.preparation import Start, StartConfig, begin
 
 
 @dataclass(frozen=True)

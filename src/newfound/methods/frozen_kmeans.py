@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from newfound.batching import tokenize
+from newfound.clustering.kmeans import kmeans
 from newfound.config import setting
-from newfound.encoder import Encoder
-from newfound.features import EncoderFeatures
-from newfound.frozen import features_of, run_frozen
-from newfound.kmeans import kmeans
-from newfound.methods.settling import settle_on
-from newfound.methods.starting import count_categories
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.batching import tokenize
+from newfound.encoding.feature_cache import features_of, run_frozen
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle_on
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.preparation import count_categories
 
 
 @dataclass(frozen=True)

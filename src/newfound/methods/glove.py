@@ -20,15 +20,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.prototypes import class_means
 from newfound.config import setting
-from newfound.encoder import Encoder
-from newfound.glove import WordVectors, read_vectors
-from newfound.kmeans import kmeans
-from newfound.methods.settling import settle_on
-from newfound.methods.starting import count_categories
-from newfound.prototypes import class_means
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.loading import Encoder
+from newfound.encoding.word_vectors import WordVectors, read_vectors
+from newfound.methods.finalisation import settle_on
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.preparation import count_categories
 
 _VECTORS = "file of word vectors in GloVe's text form; empty: 50-d GloVe 6B, of the extra `glove`"
 

@@ -21,19 +21,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import Batch, paired_batches
+from newfound.clustering.kmeans import kmeans
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.features import EncoderFeatures
-from newfound.frozen import Inputs, features_of
-from newfound.kmeans import kmeans
-from newfound.losses import contrastive_loss
-from newfound.methods.settling import settle
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.optimise import Optimiser
-from newfound.pretraining import Best, validation_inputs
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, paired_batches
+from newfound.encoding.feature_cache import Inputs, features_of
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.losses.contrastive import contrastive_loss
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start, StartConfig, begin
+from newfound.training.pretraining import Best, validation_inputs
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,9 @@ def clustering_accuracy(
     model: EncoderFeatures, inputs: Inputs, targets: Tensor, seed: int
 ) -> float:
     """How well k-means finds the categories of the validation texts, from 0 to 1."""
-    from newfound.metrics import accuracy  # takes a second that other methods need not wait
+    from newfound.clustering.metrics import (
+        accuracy,  # takes a second that other methods need not wait
+    )
 
     classes = targets.unique().numel()
     found = kmeans(features_of(model, inputs, half=True), classes, seed=seed).labels

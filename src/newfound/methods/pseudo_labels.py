@@ -35,21 +35,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import Batch, shuffled_batches
+from newfound.clustering.distances import full_precision
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.lloyd import Clustering
+from newfound.clustering.prototypes import align_centroids, class_means
+from newfound.clustering.silhouette import silhouette_score
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.frozen import features_of
-from newfound.kmeans import kmeans
-from newfound.lloyd import Clustering
-from newfound.methods.settling import settle, settle_on
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.nearest import full_precision
-from newfound.optimise import Optimiser
-from newfound.pretraining import Best
-from newfound.prototypes import align_centroids, class_means
-from newfound.silhouette import silhouette_score
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, shuffled_batches
+from newfound.encoding.feature_cache import features_of
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle, settle_on
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start, StartConfig, begin
+from newfound.training.pretraining import Best
 
 
 @dataclass(frozen=True)

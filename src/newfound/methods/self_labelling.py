@@ -32,22 +32,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.batching import Batch, paired_batches
+from newfound.clustering.distances import cosines, nearest
+from newfound.clustering.kmeans import seeded_kmeans
+from newfound.clustering.optimal_transport import sinkhorn
+from newfound.clustering.split_merge import relocate_directions
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.features import EncoderFeatures, PointFeatures
-from newfound.frozen import Inputs, features_of
-from newfound.kmeans import seeded_kmeans
-from newfound.losses import cosines
-from newfound.masking import replace_words
-from newfound.methods.settling import fitted_with
-from newfound.methods.starting import Start, StartConfig, begin
-from newfound.nearest import nearest
-from newfound.optimise import Optimiser
-from newfound.relocation import relocate_directions
-from newfound.sinkhorn import sinkhorn
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, paired_batches
+from newfound.encoding.feature_cache import Inputs, features_of
+from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import fitted_with
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.masking import replace_words
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start, StartConfig, begin
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from newfound.config import Layers, setting
-from newfound.encoder import Encoder
-from newfound.methods.settling import settle
-from newfound.methods.starting import StartConfig, begin
-from newfound.stages import Stages
-from newfound.task import Fitted, Task
+from newfound.data.task import Task
+from newfound.encoding.loading import Encoder
+from newfound.methods.finalisation import settle
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.training.preparation import StartConfig, begin
 
 
 @dataclass(frozen=True)

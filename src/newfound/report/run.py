@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from newfound.categories import Category
+from newfound.data.tables.delimited import LONGEST_FIELD
 from newfound.errors import InputError
-from newfound.tables.delimited import LONGEST_FIELD
+from newfound.result import Category
 
 FORMAT = 1
 PRIVATE = range(0xE000, 0xF900)  # characters that no language has

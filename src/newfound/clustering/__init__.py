@@ -1,0 +1,1 @@
+"""Group vectors: k-means, prototypes, optimal transport, the number of categories, metrics."""

@@ -1,0 +1,256 @@
+"""k-means for a CPU and a GPU: greedy k-means++ seeding, several starts, the best one kept.
+
+`seeded_kmeans` is its semi-supervised form: labelled points stay in the cluster of their category.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from newfound.clustering.distances import full_precision, nearest
+from newfound.clustering.kmeans_plus_plus import greedy_seeds
+from newfound.clustering.lloyd import Clustering, Problem, all_starts, one_start
+from newfound.errors import InputError
+
+__all__ = ["Clustering", "kmeans", "nearest", "seeded_kmeans"]
+
+# Above this many points the starts run on a sample and only the best goes on with all points.
+SAMPLE = 100_000
+SAMPLE_PER_CLUSTER = 64
+
+Progress = Callable[[int, int], None]
+
+
+def kmeans(
+    features: Tensor,
+    k: int,
+    *,
+    starts: int = 10,
+    seed: int = 0,
+    max_iterations: int = 100,
+    tolerance: float = 1e-4,
+    initial: Tensor | None = None,
+    progress: Progress | None = None,
+) -> Clustering:
+    """Cluster `features` [N, d] into `k` clusters on the device they are on.
+
+    `tolerance` is relative to the mean variance of the features, as in scikit-learn. `initial`
+    [at most k, d] are the first centres' starts in place of seeds; with all k of them there is one
+    start. `progress` is called with the work done and the most that may be to do.
+    """
+    targets = torch.full((len(features),), -1, dtype=torch.int64)
+    return seeded_kmeans(
+        features,
+        k,
+        targets,
+        starts=starts,
+        seed=seed,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
+        initial=initial,
+        progress=progress,
+    )
+
+
+def seeded_kmeans(
+    features: Tensor,
+    k: int,
+    targets: Tensor,
+    *,
+    starts: int = 10,
+    seed: int = 0,
+    max_iterations: int = 100,
+    tolerance: float = 1e-4,
+    initial: Tensor | None = None,
+    progress: Progress | None = None,
+) -> Clustering:
+    """Cluster `features` [N, d] where `targets` [N] pins a point to a category (-1: free).
+
+    Clusters 0..M-1 are the M categories in `targets` and start at the means of their points; the
+    others are seeded from the free points. Pinned points never change cluster; the inertia that
+    the starts compete for counts them too. Without any target this is plain k-means.
+    """
+    with torch.no_grad(), full_precision(features.device):
+        return _fit(
+            features.detach().float().contiguous(),
+            k,
+            targets.to(features.device),
+            starts=starts,
+            seed=seed,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            initial=initial,
+            progress=progress,
+            batched=features.device.type != "cpu",
+        )
+
+
+def _fit(
+    features: Tensor,
+    k: int,
+    targets: Tensor,
+    *,
+    starts: int,
+    seed: int,
+    max_iterations: int,
+    tolerance: float,
+    initial: Tensor | None,
+    progress: Progress | None,
+    batched: bool,
+) -> Clustering:
+    """Do the work of `seeded_kmeans`; `batched` runs all starts at once."""
+    n, d = features.shape
+    n_free = int((targets < 0).sum())
+    known = int(targets.max()) + 1 if n_free < n else 0
+    _check(n_free, known, k, starts, max_iterations, initial, d)
+    features, norms, origin = _centred(features)
+    spread = float(norms.mean()) - float(features.mean(0).square().sum())  # summed variances
+    problem, means = _problem(features, norms, targets, n_free, k, known)
+    given = means
+    if initial is not None:
+        given = initial.detach().float().to(features.device) - origin
+    result = _solve(
+        problem,
+        k,
+        given,
+        starts=starts if len(given) < k else 1,
+        generator=torch.Generator().manual_seed(seed),
+        max_iterations=max_iterations,
+        tolerance=tolerance * max(spread, 0.0) / d,
+        progress=progress,
+        batched=batched,
+    )
+    labels = targets.clone()
+    labels[targets < 0] = result.labels
+    return Clustering(result.centres + origin, labels, result.inertia, result.iterations)
+
+
+def _solve(
+    problem: Problem,
+    k: int,
+    given: Tensor,  # [at most k, d], the centres that are not to be seeded
+    *,
+    starts: int,
+    generator: torch.Generator,
+    max_iterations: int,
+    tolerance: float,
+    progress: Progress | None,
+    batched: bool,
+) -> Clustering:
+    """Seed and iterate `starts` times; where points are many, on a sample first."""
+    n = len(problem.points)
+    size = max(SAMPLE, SAMPLE_PER_CLUSTER * k)
+    sampled = len(given) < k and n > size
+    small = _sample(problem, size, generator) if sampled else problem
+    # Work is counted in points visited.
+    share = len(small.points) * (max_iterations + 1)
+    total = starts * share + (n * (max_iterations + 1) if sampled else 0)
+
+    def report(before: int, points: int) -> Callable[[int], None]:
+        def tick(iteration: int) -> None:
+            if progress is not None:
+                progress(before + points * (iteration + 1), total)
+
+        return tick
+
+    batch = partial(all_starts, max_iterations=max_iterations, tolerance=tolerance)
+    single = partial(one_start, max_iterations=max_iterations, tolerance=tolerance)
+    seeds = greedy_seeds(small.points, small.norms, k, given, starts, generator)  # [S, K, d]
+    if not n:  # every point is pinned, and so is every centre
+        means = problem.pinned_sums / problem.pinned_counts[:, None]
+        best = Clustering(means, problem.norms.long(), float(problem.pinned_inertia(means)), 0)
+    elif batched:
+        best = batch(small, seeds, tick=report(0, starts * len(small.points)))
+    else:
+        runs = (
+            single(small, centres, tick=report(i * share, len(small.points)))
+            for i, centres in enumerate(seeds)
+        )
+        best = min(runs, key=lambda run: run.inertia)
+    if sampled:
+        tick = report(starts * share, n)
+        if batched:
+            best = batch(problem, best.centres[None], tick=tick)
+        else:
+            best = single(problem, best.centres, tick=tick)
+    if progress is not None:
+        progress(total, total)
+    return best
+
+
+def _centred(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Move the origin to the mean if that gains precision; give points, squared norms, origin.
+
+    Squared distances come from a difference of large numbers when all points lie far out. Only
+    then is a centred copy worth its memory.
+    """
+    mean = features.mean(0)
+    norms = torch.linalg.vector_norm(features, dim=1).square_()
+    average = float(norms.mean())
+    if not math.isfinite(average):
+        raise ValueError("features must be finite")
+    if 2 * float(mean.square().sum()) <= average:
+        return features, norms, torch.zeros_like(mean)
+    features = features - mean
+    return features, torch.linalg.vector_norm(features, dim=1).square_(), mean
+
+
+def _problem(
+    features: Tensor, norms: Tensor, targets: Tensor, n_free: int, k: int, known: int
+) -> tuple[Problem, Tensor]:
+    """Split `features` into free points and the pinned ones' sums; give the M class means too."""
+    if n_free == len(features):
+        zeros = features.new_zeros(k, features.shape[1])
+        problem = Problem(features, norms, zeros, zeros[:, 0], zeros[0, 0])
+    else:
+        free, pinned = targets < 0, targets >= 0
+        # One-hot product: repeatable on a GPU, and labelled points are few.
+        chosen = torch.nn.functional.one_hot(targets[pinned], k).to(features.dtype)
+        counts = chosen.sum(0)
+        if not bool((counts[:known] > 0).all()):
+            raise ValueError("targets must use every category index from 0 to their largest")
+        sums, length = chosen.T @ features[pinned], norms[pinned].sum()
+        problem = Problem(features[free], norms[free], sums, counts, length)
+    return problem, problem.pinned_sums[:known] / problem.pinned_counts[:known, None]
+
+
+def _sample(problem: Problem, size: int, generator: torch.Generator) -> Problem:
+    """Draw `size` of the free points; pinned ones weigh less in proportion."""
+    n = len(problem.points)
+    index = torch.randperm(n, generator=generator)[:size].sort().values.to(problem.points.device)
+    part = size / n
+    return Problem(
+        problem.points[index],
+        problem.norms[index],
+        problem.pinned_sums * part,
+        problem.pinned_counts * part,
+        problem.pinned_norm * part,
+    )
+
+
+def _check(
+    free: int,
+    known: int,
+    k: int,
+    starts: int,
+    max_iterations: int,
+    initial: Tensor | None,
+    d: int,
+) -> None:
+    if starts < 1 or max_iterations < 1:
+        raise ValueError("starts and max_iterations must be at least 1")
+    if k < max(known, 1):
+        raise InputError(
+            f"{k} categories were asked for, but the labels already name {known}; ask for at least "
+            f"{max(known, 1)}"
+        )
+    if k - known > free:
+        raise InputError(
+            f"{k} categories were asked for, but {free} unlabelled texts and {known} labelled "
+            f"categories can form at most {free + known}; ask for fewer"
+        )
+    if initial is not None and not (initial.shape[1:] == (d,) and known <= len(initial) <= k):
+        raise ValueError(f"initial must have shape {(k, d)} or less, not {tuple(initial.shape)}")

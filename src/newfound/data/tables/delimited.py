@@ -1,0 +1,171 @@
+"""CSV and TSV files, with the quoting that spreadsheets and pandas write."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from newfound.data.tables.columns import looks_like_header
+from newfound.data.tables.textfile import TextFile, find_encoding
+from newfound.errors import InputError
+
+_DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+# A longer field is a quote left open; without any limit it would take the whole file into memory.
+LONGEST_FIELD = 1 << 24
+_LONG_RECORD = 20  # lines
+
+
+class _BadQuote(InputError):
+    """A quote where CSV allows none, or one that is never closed."""
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """A CSV or TSV file that has been read through once and found in order."""
+
+    path: Path
+    columns: list[str]
+    rows: int
+    notes: list[str]
+    file: TextFile
+    delimiter: str
+    quoted: bool  # False: quotes are characters like any other
+
+    def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+        """Yield the wanted columns of every row."""
+        places = [self.columns.index(name) for name in wanted]
+        return self._read(places)
+
+    def _read(self, places: list[int]) -> Iterator[tuple[str | None, ...]]:
+        records = _records(self.file, self.delimiter, self.quoted)
+        _header(records)
+        for _, record in _rows(records, len(self.columns)):
+            size = len(record)
+            yield tuple([record[place] if place < size else None for place in places])
+
+
+def open_delimited(path: Path, expected: str) -> Delimited:
+    """Read a file through once to find its columns, delimiter and faults."""
+    # The limit is the csv module's own, for all its readers: it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    file = find_encoding(path)
+    delimiter = _find_delimiter(file, expected)
+    notes = list(file.notes)
+    if delimiter != expected:
+        notes.append(f"{path}: the columns are separated by a {_DELIMITERS[delimiter]}")
+    try:
+        columns, rows, found = _scan(file, delimiter, quoted=True)
+        return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=True)
+    except _BadQuote as error:
+        # TSV files are often written without any quoting; in a CSV file it is a fault.
+        if delimiter != "\t":
+            raise InputError(
+                f"{error}: write each quote inside a quoted field twice, and close every quote"
+            ) from error
+        columns, rows, found = _scan(file, delimiter, quoted=False)
+        notes.append(f"{error}, so quotes in this file count as ordinary characters")
+        return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=False)
+
+
+def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int, list[str]]:
+    """Return the columns, the number of rows and notes on odd ones."""
+    path = file.path
+    records = _records(file, delimiter, quoted)
+    header = _header(records)
+    if not header:
+        raise InputError(f"{path}: the file is empty: give a table with a header and rows")
+    columns = [name.replace("\0", " ").strip() for name in header]
+    while len(columns) > 1 and not columns[-1]:
+        columns.pop()  # a delimiter at the end of each line
+    width = len(columns)
+    rows = short = first_short = 0
+    previous = longest = long_row = 0
+    for rows, (line, record) in enumerate(_rows(records, width), start=1):
+        size = len(record)
+        if size > width and any(record[width:]):
+            raise InputError(
+                f"{path}, row {rows} (line {line}): there are {size} fields but the header names "
+                f"{width} columns: put a text that holds a {_DELIMITERS[delimiter]} in "
+                "double quotes"
+            )
+        if size < width:
+            short += 1
+            first_short = first_short or rows
+        if previous and line - previous > longest:
+            longest, long_row = line - previous, rows - 1
+        previous = line
+    if rows == 0:
+        raise InputError(f"{path}: there is a header but no row: give a table with rows")
+    notes = []
+    if short:
+        notes.append(
+            f"{path}: {short} row(s) have fewer fields than the header, the first is row "
+            f"{first_short}; what is missing counts as empty"
+        )
+    if longest > _LONG_RECORD:
+        notes.append(
+            f"{path}: row {long_row} runs over {longest} lines; if that is not meant, "
+            "a quote in it is not closed"
+        )
+    return columns, rows, notes
+
+
+def _header(records: Iterator[tuple[int, list[str]]]) -> list[str]:
+    """Take the first record that is not a blank line."""
+    return next((record for _, record in records if record), [])
+
+
+def _rows(records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
+    """Leave out blank lines, but not where a blank line may be an empty text."""
+    blank: list[tuple[int, list[str]]] = []
+    for line, record in records:
+        if record:
+            yield from blank
+            blank.clear()
+            yield line, record
+        elif width == 1:
+            blank.append((line, [""]))  # a row if another follows, else the end of the file
+
+
+def _records(file: TextFile, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the number of the line that it begins in."""
+    with file.open() as handle:
+        reader = csv.reader(
+            handle,
+            delimiter=delimiter,
+            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+            strict=True,
+        )
+        line = 0
+        try:
+            for record in reader:
+                yield line + 1, record
+                line = reader.line_num
+        except csv.Error as error:
+            raise _BadQuote(
+                f"{file.path}, line {line + 1}: a quote is out of place or never closed"
+            ) from error
+
+
+def _find_delimiter(file: TextFile, expected: str) -> str:
+    """Return the expected delimiter unless it finds one column where another finds several."""
+    if len(_sample(file, expected)[0]) > 1:
+        return expected
+    for delimiter in _DELIMITERS:
+        header, *rows = _sample(file, delimiter)
+        # A header of texts or labels settles it, else the rows must be as wide as the header.
+        if len(header) > 1 and (
+            looks_like_header(header) or (rows and all(len(row) == len(header) for row in rows))
+        ):
+            return delimiter
+    return expected
+
+
+def _sample(file: TextFile, delimiter: str) -> list[list[str]]:
+    """Return the first records, the header at least, as this delimiter splits them."""
+    records: list[list[str]] = []
+    with file.open() as handle, suppress(csv.Error):
+        records.extend(islice(filter(None, csv.reader(handle, delimiter=delimiter)), 20))
+    return records or [[]]

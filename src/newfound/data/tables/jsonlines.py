@@ -1,0 +1,112 @@
+"""JSON lines: one object a line. A .json file may hold one array of objects instead."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from newfound.data.tables.textfile import TextFile, find_encoding
+from newfound.errors import InputError
+
+# Numbers keep the digits that the file has; NaN, which JSON does not know but Python writes, is
+# a missing value.
+DECODER = json.JSONDecoder(
+    parse_int=str,
+    parse_float=str,
+    parse_constant=lambda name: None if name == "NaN" else name,
+)
+
+
+@dataclass(frozen=True)
+class JsonRecords:
+    """A file of JSON objects that has been read through once and found in order."""
+
+    path: Path
+    columns: list[str]
+    rows: int
+    notes: list[str]
+    file: TextFile
+    is_array: bool
+    nested: dict[str, int]  # column to the first row where its value is a list or an object
+
+    def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+        """Yield the wanted columns of every record."""
+        for name in wanted:
+            if name in self.nested:
+                raise InputError(
+                    f"{self.path}, row {self.nested[name]}, column {name!r}: the value is a list "
+                    "or an object: give a string there, or name another column"
+                )
+        return self._read(wanted)
+
+    def _read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+        for record in _records(self.file, self.is_array):
+            yield tuple([as_string(record.get(name)) for name in wanted])
+
+
+def open_json(path: Path, may_be_array: bool) -> JsonRecords:
+    """Read a file through once to find its columns and faults."""
+    file = find_encoding(path)
+    is_array = may_be_array and _first_character(file) == "["
+    columns: dict[str, None] = {}  # a set that keeps its order
+    nested: dict[str, int] = {}
+    rows = 0
+    for rows, record in enumerate(_records(file, is_array), start=1):
+        columns.update(dict.fromkeys(record))
+        for name, value in record.items():
+            if isinstance(value, list | dict):
+                nested.setdefault(name, rows)
+    if rows == 0:
+        raise InputError(f"{path}: there is no record in the file: give a table with rows")
+    return JsonRecords(path, list(columns), rows, list(file.notes), file, is_array, nested)
+
+
+def as_string(value: Any) -> str | None:
+    """Return a plain JSON value, read by DECODER, as a string."""
+    if value is None or isinstance(value, str):
+        return value
+    return "true" if value else "false"
+
+
+def _records(file: TextFile, is_array: bool) -> Iterator[dict[str, Any]]:
+    for place, record in _array(file) if is_array else _lines(file):
+        if not isinstance(record, dict):
+            raise InputError(
+                f"{file.path}, {place}: the record is not a JSON object: "
+                'write each as {"text": "...", "label": "..."}'
+            )
+        yield record
+
+
+def _lines(file: TextFile) -> Iterator[tuple[str, Any]]:
+    with file.open() as handle:
+        for number, line in enumerate(handle, start=1):
+            if not line.isspace():
+                yield f"line {number}", _decode(file.path, number, line.rstrip())
+
+
+def _array(file: TextFile) -> Iterator[tuple[str, Any]]:
+    with file.open() as handle:
+        records = _decode(file.path, 1, handle.read())
+    for number, record in enumerate(records, start=1):
+        yield f"record {number}", record
+
+
+def _decode(path: Path, line: int, text: str) -> Any:
+    try:
+        return DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}, line {line + error.lineno - 1}: this is not valid JSON ({error.msg}, "
+            f"character {error.colno}): write one JSON object on each line"
+        ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"{path}, line {line}: the JSON is nested too deeply: write one flat object a line"
+        ) from error
+
+
+def _first_character(file: TextFile) -> str:
+    with file.open() as handle:
+        return next((line.lstrip()[0] for line in handle if not line.isspace()), "")

@@ -1,0 +1,167 @@
+"""Read whole tables into one corpus."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from newfound.data.corpus import Corpus, clean_text
+from newfound.data.tables.columns import Columns, find_columns, missing_column
+from newfound.data.tables.sources import Source, open_source
+from newfound.errors import InputError
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """A corpus read from tables, what to tell the user, and each table's columns."""
+
+    corpus: Corpus
+    notes: list[str]
+    columns: list[Columns]
+
+
+@dataclass
+class _Rows:
+    """What has been read so far, over all tables."""
+
+    texts: list[str]
+    labels: list[str | None]
+    ids: list[str | None]
+    numbers: list[int]  # row numbers over all tables, rows left out counted
+    places: list[tuple[Path, int]]  # for each table: its path, and how many rows came before it
+
+
+def read_tables(
+    paths: Sequence[Path],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+) -> TableRead:
+    """Read tables as one corpus; each table's columns are found on their own.
+
+    Rows without text are left out; an empty label means unlabelled; without an id column the ids
+    are row numbers over all tables.
+    """
+    paths = [Path(path) for path in paths]
+    if not paths:
+        raise InputError("no table is given: name at least one file")
+    for position, path in enumerate(paths):
+        if path.resolve() in [earlier.resolve() for earlier in paths[:position]]:
+            raise InputError(f"{path}: the file is given twice: name it once")
+    sources = [open_source(path) for path in paths]
+    columns = [
+        find_columns(
+            source.path, source.columns, text=text_column, label=label_column, id=id_column
+        )
+        for source in sources
+    ]
+    if label_column is not None and all(chosen.label is None for chosen in columns):
+        raise InputError(
+            missing_column(paths[0], label_column, "--label-column", sources[0].columns)
+        )
+    notes: list[str] = []
+    rows = _Rows([], [], [], [], [])
+    before = 0
+    for source, chosen in zip(sources, columns, strict=True):
+        notes += [*source.notes, *filter(None, [chosen.note(source.path)])]
+        if chosen.label is None:
+            notes.append(_unlabelled_note(source.path, label_column))
+        rows.places.append((source.path, before))
+        notes += _read_one(source, chosen, before, rows)
+        before += source.rows
+    if not rows.texts:
+        where = ", ".join(
+            f"column {chosen.text!r} of {path}" for path, chosen in zip(paths, columns, strict=True)
+        )
+        raise InputError(
+            f"there is no text in {where}: every row is empty there; name another column "
+            "with --text-column"
+        )
+    ids = _ids(rows, columns, id_column, notes)
+    return TableRead(Corpus(rows.texts, rows.labels, ids), notes, columns)
+
+
+def _unlabelled_note(path: Path, label_column: str | None) -> str:
+    if label_column is not None:
+        return f"{path}: there is no column {label_column!r}, so its texts are unlabelled"
+    return (
+        f"{path}: no column has the name of a label column, so its texts are unlabelled "
+        "(choose with --label-column)"
+    )
+
+
+def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list[str]:
+    """Add one table's rows to `rows`; return notes on what was left out or changed."""
+    wanted = [name for name in (chosen.text, chosen.label, chosen.id) if name is not None]
+    has_label, has_id = chosen.label is not None, chosen.id is not None
+    same: dict[str, str] = {}  # one string object for each label, however many rows have it
+    empty = first_empty = cleaned = first_cleaned = 0
+    for row, cells in enumerate(source.read(wanted), start=1):
+        given = cells[0] or ""
+        text = clean_text(given)
+        if text != given:
+            cleaned += 1
+            first_cleaned = first_cleaned or row
+        if not text or text.isspace():
+            empty += 1
+            first_empty = first_empty or row
+            continue
+        label = clean_text(cells[1] or "") if has_label else ""
+        rows.texts.append(text)
+        rows.labels.append(same.setdefault(label, label) if label.strip() else None)
+        rows.ids.append(cells[-1] if has_id else None)
+        rows.numbers.append(before + row)
+    notes = []
+    if cleaned:
+        notes.append(cleaned_note(source.path, chosen.text, cleaned, first_cleaned))
+    if empty:
+        notes.append(
+            f"{source.path}: {empty} row(s) left out, the first is row {first_empty}: "
+            f"column {chosen.text!r} is empty there"
+        )
+    return notes
+
+
+def cleaned_note(path: Path, column: str, count: int, first: int) -> str:
+    """Say that characters of some texts were replaced."""
+    return (
+        f"{path}: {count} text(s) in column {column!r} hold NUL or broken characters, the first "
+        f"in row {first}; NUL was read as a space, a broken character as '\ufffd'"
+    )
+
+
+def _ids(
+    rows: _Rows, columns: Sequence[Columns], id_column: str | None, notes: list[str]
+) -> list[str]:
+    """Return the ids of the tables where they serve, else row numbers."""
+    numbers = [str(number) for number in rows.numbers]
+    if all(chosen.id is None for chosen in columns):
+        return numbers
+    if any(chosen.id is None for chosen in columns):
+        notes.append("not every table has an id column, so the ids are row numbers")
+        return numbers
+    seen: dict[str, int] = {}
+    fault = ""
+    for name, number in zip(rows.ids, rows.numbers, strict=True):
+        if name is None or not name.strip():
+            fault = f"{_place(rows, number)}: the id is empty"
+            break
+        earlier = seen.setdefault(name, number)
+        if earlier != number:
+            fault = f"{_place(rows, earlier)} and {_place(rows, number)}: both have the id {name!r}"
+            break
+    if not fault:
+        return [clean_text(name) for name in rows.ids if name is not None]
+    if id_column is not None:
+        raise InputError(
+            f"{fault} in column {id_column!r}: give every row its own id, or leave "
+            "--id-column out to number the rows"
+        )
+    notes.append(f"{fault}, so the guessed id column is not used and the ids are row numbers")
+    return numbers
+
+
+def _place(rows: _Rows, number: int) -> str:
+    """Return the table and row of a row number that counts over all tables."""
+    path, before = next(place for place in reversed(rows.places) if place[1] < number)
+    return f"{path}, row {number - before}"

@@ -1,0 +1,207 @@
+"""Write a table batch by batch: CSV, TSV, JSON lines or Parquet by the ending of its name."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+
+from newfound.data.corpus import clean_text
+from newfound.errors import InputError
+from newfound.files import write_atomically
+
+Cell = str | int | float | bool | None
+
+
+class _Sink(Protocol):
+    """Where rows go: a file of one format."""
+
+    def write(self, columns: list[list[Cell]]) -> None:
+        """Write a batch, given column by column."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+class _Aborted(Exception):
+    """Tells the temporary file that it is not to be kept."""
+
+
+class TableWriter:
+    """A table that appears under its name when the block ends well, and else not at all.
+
+    `columns` gives each column's name and type (str, int, float or bool). None, NaN and infinite
+    numbers are written as missing: an empty cell, or null.
+
+        with TableWriter(path, {"id": str, "probability": float}) as table:
+            table.write({"id": ids, "probability": probabilities})
+    """
+
+    def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
+        self.path = Path(path)
+        self.columns = dict(columns)
+        self._open = _sink_for(self.path)
+        if self.path.is_dir():
+            raise InputError(f"{self.path}: this is a folder: name a file to write to")
+        self._temporary: AbstractContextManager[Path] | None = None
+        self._sink: _Sink | None = None
+
+    def __enter__(self) -> "TableWriter":
+        self._temporary = write_atomically(self.path)
+        with ExitStack() as stack:
+            name = stack.enter_context(self._temporary)
+            self._sink = self._open(name, self.columns)
+            stack.pop_all()  # it stays open until __exit__
+        return self
+
+    def write(self, batch: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
+        """Write some rows, given column by column; every column of the table must be there."""
+        if self._sink is None:
+            raise RuntimeError("a TableWriter writes only inside its with block")
+        if batch.keys() != self.columns.keys():
+            raise ValueError(f"columns {list(batch)} given for {list(self.columns)}")
+        if len({len(values) for values in batch.values()}) > 1:
+            raise ValueError("the columns of a batch differ in length")
+        cells = [_cells(batch[name], kind) for name, kind in self.columns.items()]
+        try:
+            self._sink.write(cells)
+        except OSError as error:
+            raise InputError(self._cannot_write(error)) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._sink is not None
+        assert self._temporary is not None
+        sink, self._sink = self._sink, None
+        if kind is not None:
+            # Closing may fail for the same reason as writing did; that reason is what counts.
+            with suppress(Exception):
+                sink.close()
+            self._discard()
+            return
+        try:
+            sink.close()
+        except BaseException as failed:
+            self._discard()
+            if isinstance(failed, OSError):
+                raise InputError(self._cannot_write(failed)) from failed
+            raise
+        self._temporary.__exit__(None, None, None)
+
+    def _discard(self) -> None:
+        # Not the error of the block itself: an OSError there may be about quite another file.
+        assert self._temporary is not None
+        aborted = _Aborted()
+        self._temporary.__exit__(_Aborted, aborted, None)
+
+    def _cannot_write(self, error: OSError) -> str:
+        return (
+            f"{self.path}: cannot be written ({error.strerror or error}): "
+            "free space or choose another place"
+        )
+
+
+def _sink_for(path: Path) -> Callable[[Path, Mapping[str, type]], _Sink]:
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return lambda name, columns: _DelimitedSink(name, columns, ",")
+    if suffix in (".tsv", ".tab"):
+        return lambda name, columns: _DelimitedSink(name, columns, "\t")
+    if suffix in (".jsonl", ".ndjson"):
+        return _JsonSink
+    if suffix in (".parquet", ".pq"):
+        return _ParquetSink
+    raise InputError(
+        f"{path}: cannot tell the format to write: let the name end in .csv, .tsv, .jsonl "
+        "or .parquet"
+    )
+
+
+class _DelimitedSink:
+    def __init__(self, path: Path, columns: Mapping[str, type], delimiter: str) -> None:
+        self._handle = path.open("w", encoding="utf-8", newline="")
+        # The csv module quotes a carriage return only if the line end has one; _LineFeeds takes
+        # it out of the line end again.
+        self._writer = csv.writer(
+            _LineFeeds(self._handle), delimiter=delimiter, lineterminator="\r\n"
+        )
+        self._writer.writerow(columns)
+
+    def write(self, columns: list[list[Cell]]) -> None:
+        self._writer.writerows(zip(*columns, strict=True))
+
+    def close(self) -> None:
+        self._handle.close()
+
+
+class _LineFeeds:
+    """Passes on what the csv module writes, row by row, with Unix line ends."""
+
+    def __init__(self, handle: TextIO) -> None:
+        self._handle = handle
+
+    def write(self, row: str) -> int:
+        return self._handle.write(row[:-2] + "\n")
+
+
+class _JsonSink:
+    def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
+        self._handle = path.open("w", encoding="utf-8", newline="\n")
+        self._names = list(columns)
+        self._encode = json.JSONEncoder(ensure_ascii=False).encode
+
+    def write(self, columns: list[list[Cell]]) -> None:
+        for row in zip(*columns, strict=True):
+            record = dict(zip(self._names, row, strict=True))
+            self._handle.write(self._encode(record) + "\n")
+
+    def close(self) -> None:
+        self._handle.close()
+
+
+class _ParquetSink:
+    def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
+        # Arrow takes a moment to import: not for those who write no Parquet.
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+        self._schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+        self._batch = pa.RecordBatch.from_arrays
+        self._array = pa.array
+        self._writer = pq.ParquetWriter(path, self._schema)
+
+    def write(self, columns: list[list[Cell]]) -> None:
+        arrays = [
+            self._array(values, field.type)
+            for values, field in zip(columns, self._schema, strict=True)
+        ]
+        self._writer.write_batch(self._batch(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _cells(values: Iterable[Any], kind: type) -> list[Cell]:
+    """Return the values as plain Python ones of the column's type, None where missing."""
+    return [None if value is None else _cell(value, kind) for value in values]
+
+
+def _cell(value: Any, kind: type) -> Cell:
+    if kind is str:
+        return clean_text(str(value))
+    if not math.isfinite(value):
+        return None
+    if isinstance(value, np.float32):
+        return float(str(value))  # 0.9, not 0.8999999761581421
+    cell: Cell = kind(value)
+    return cell

@@ -1,0 +1,197 @@
+"""What a person needs to understand a category: name, keywords, typical and doubtful texts."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.clustering.assignment import squared_distances
+from newfound.data.words import BREAK, same_words, unspaced, words
+from newfound.describing.keywords import (
+    ByCategory,
+    Terms,
+    choose_keywords,
+    count_terms,
+    score_terms,
+)
+from newfound.describing.names import candidate_names, unique_names
+from newfound.result import Category
+
+SAME_FEATURES = 0.98  # cosine from which two texts count as the same
+NEIGHBOURS = 3  # nearest categories that keywords should tell a category from
+READABLE = (15, 240)  # characters of a text that reads well in a list
+UNREADABLE = 15  # places in the order of distance that a text loses for being hard to read
+POOL = 50  # nearest texts that examples are chosen and names are made from
+LOOKED_AT = 1_000  # texts searched for a pool of different ones
+ROWS = 65_536  # features handled at once
+Floats = NDArray[np.floating]
+Integers = NDArray[np.integer]
+
+
+def describe(
+    texts: list[str],
+    assigned: Integers,
+    probabilities: Floats,
+    features: Floats,
+    prototypes: Floats,
+    known: list[str | None],
+    given: Integers,
+    labelled_distance: list[float | None],
+    keywords: int = 8,
+    examples: int = 5,
+    border: int = 5,
+) -> list[Category]:
+    """Describe each category; known ones keep their label as name.
+
+    texts [N]; assigned [N] category ids 0..K-1; probabilities [N]; features [N, d];
+    prototypes [K, d]; known [K] labels, None = novel; given [N] category of the user's label or -1;
+    labelled_distance [K] from a known prototype to its matched labelled one, None = novel.
+    """
+    count = len(known)
+    _check(texts, assigned, probabilities, features, prototypes, known, given, labelled_distance)
+    owner = np.asarray(assigned, dtype=np.int64)
+    between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
+    np.fill_diagonal(between, np.inf)
+    near = np.argsort(between, axis=1, kind="stable")[:, : min(NEIGHBOURS, count - 1)]
+    terms = count_terms(texts, owner, count)
+    scores = score_terms(terms, near)
+    best = choose_keywords(terms, scores, keywords)
+    order = np.argsort(owner, kind="stable")
+    ends = np.cumsum(np.bincount(owner, minlength=count))
+    members = np.split(order, ends[:-1])
+
+    typical: list[list[int]] = []
+    doubtful: list[list[int]] = []
+    candidates: dict[int, list[tuple[float, str]]] = {}
+    for category, rows in enumerate(members):
+        distance = _distances(features, rows, prototypes[category])
+        nearest = _different(rows[np.argsort(distance, kind="stable")], texts, POOL)
+        chosen = _far_apart(_readable_first(nearest, texts), texts, features, examples)
+        # A text with a label is not in doubt, whatever the model says: those come last.
+        unsure = rows[np.lexsort((probabilities[rows], given[rows] >= 0))]
+        doubt = _different(unsure, texts, POOL)
+        typical.append(chosen)
+        doubtful.append(_far_apart(doubt, texts, features, border, shown=chosen))
+        if known[category] is None:
+            weights = _word_scores(terms, scores, category)
+            named_from = [texts[row] for row in nearest]
+            candidates[category] = candidate_names(named_from, weights, best[category])
+    names = unique_names(candidates, [label for label in known if label is not None])
+
+    described = []
+    for category, rows in enumerate(members):
+        label = known[category]
+        described.append(
+            Category(
+                id=category,
+                name=names[category] if label is None else label,
+                kind="novel" if label is None else "known",
+                size=len(rows),
+                share=len(rows) / max(1, len(texts)),
+                labelled=int((given[rows] >= 0).sum()),
+                keywords=tuple(best[category]),
+                examples=tuple(texts[row] for row in typical[category]),
+                border=tuple(texts[row] for row in doubtful[category]),
+                confidence=float(probabilities[rows].mean(dtype=np.float64)) if len(rows) else 0.0,
+                nearest=int(near[category, 0]) if count > 1 else -1,
+                nearest_distance=float(between[category].min()) if count > 1 else float("nan"),
+                distance=labelled_distance[category],
+            )
+        )
+    return described
+
+
+def _check(
+    texts: list[str],
+    assigned: Integers,
+    probabilities: Floats,
+    features: Floats,
+    prototypes: Floats,
+    known: list[str | None],
+    given: Integers,
+    labelled_distance: list[float | None],
+) -> None:
+    by_text = {len(texts), len(assigned), len(probabilities), len(features), len(given)}
+    by_category = {len(known), len(prototypes), len(labelled_distance)}
+    if len(by_text) > 1 or len(by_category) > 1 or not known:
+        raise ValueError(f"lengths do not agree: by text {by_text}, by category {by_category}")
+    if len(texts) and not 0 <= int(np.min(assigned)) <= int(np.max(assigned)) < len(known):
+        raise ValueError(f"assigned must lie in 0..{len(known) - 1}")
+
+
+def _distances(features: Floats, rows: NDArray[np.int64], prototype: Floats) -> Floats:
+    """[n] squared distances to the prototype, a block of rows at a time."""
+    distance = np.empty(len(rows))
+    for start in range(0, len(rows), ROWS):
+        residual = features[rows[start : start + ROWS]] - prototype
+        distance[start : start + ROWS] = np.einsum("nd,nd->n", residual, residual)
+    return distance
+
+
+def _different(rows: NDArray[np.int64], texts: list[str], count: int) -> list[int]:
+    """The first rows whose texts differ in more than case, spacing and punctuation; no blanks."""
+    seen = set()
+    different: list[int] = []
+    for row in rows[:LOOKED_AT].tolist():
+        text = " ".join(word for word in words(texts[row]) if word != BREAK) or texts[row].strip()
+        if text and text not in seen:
+            seen.add(text)
+            different.append(row)
+            if len(different) == count:
+                break
+    return different
+
+
+def _readable_first(rows: list[int], texts: list[str]) -> list[int]:
+    """The rows with texts that are very short or long moved back, not out."""
+
+    def place(position: int) -> int:
+        length = len(texts[rows[position]]) * (2 if unspaced(texts[rows[position]][:1000]) else 1)
+        return position + (0 if READABLE[0] <= length <= READABLE[1] else UNREADABLE)
+
+    return [rows[position] for position in sorted(range(len(rows)), key=place)]
+
+
+def _far_apart(
+    rows: list[int], texts: list[str], features: Floats, count: int, shown: list[int] | None = None
+) -> list[int]:
+    """The first rows that repeat neither an earlier one nor one shown elsewhere.
+
+    Two rows repeat each other in their words or, as long as others are left, in their features:
+    training draws a category together, and then all its features can be alike.
+    """
+    seen = [_bag(texts[row]) for row in shown or []]
+    length = np.linalg.norm(features[rows], axis=1)
+    units = dict(zip(rows, features[rows] / np.maximum(length, 1e-12)[:, None], strict=True))
+    chosen: list[int] = []
+    alike: list[int] = []
+    for row in rows:
+        if len(chosen) == count:
+            break
+        bag = _bag(texts[row])
+        if any(same_words(bag, other) for other in seen):
+            continue
+        if any(float(units[row] @ units[other]) > SAME_FEATURES for other in chosen):
+            alike.append(row)
+        else:
+            chosen.append(row)
+            seen.append(bag)
+    for row in alike:
+        bag = _bag(texts[row])
+        if len(chosen) < count and not any(same_words(bag, other) for other in seen):
+            chosen.append(row)
+            seen.append(bag)
+    return sorted(chosen, key=rows.index)
+
+
+def _bag(text: str) -> frozenset[str]:
+    """The words of a text, or all of it where it has none."""
+    return frozenset(words(text)) - {BREAK} or frozenset([text.strip()])
+
+
+def _word_scores(terms: Terms, scores: ByCategory, category: int) -> dict[str, float]:
+    """Scores of the category's best single words."""
+    row = slice(scores.starts[category], scores.starts[category + 1])
+    ids, value = scores.terms[row], scores.values[row]
+    alone = terms.parts[ids, 0] < 0
+    ids, value = ids[alone], value[alone]
+    top = np.argsort(-value, kind="stable")[:200]
+    return {terms.names[i]: float(v) for i, v in zip(ids[top], value[top], strict=True) if v > 0}

@@ -1,0 +1,275 @@
+"""Words and word pairs that set a category apart: class-based TF-IDF without a stop word list."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.data.words import BREAK, overlap, same_stem, unspaced, words
+
+MOST_WORDS = 4_000_000  # words counted in all; of a larger corpus every category gives a sample
+MOST_TERMS = 100_000  # words kept, and as many pairs, the most common first
+PRIOR = 2.0  # texts' worth of doubt: pulls a small category's rates to those of the corpus
+NUMBER = 0.25  # weight of a bare number
+LETTERS = 4  # a word of fewer letters weighs less
+BOND = 0.25  # two words that hang together less than this are no pair
+FAINT = 0.01  # a keyword below this share of the best one's score is left out
+EXTENDS = 0.6  # a pair that covers this share of a word's texts is shown in the word's place
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ByCategory:
+    """A number for some terms of each category: a sparse [K, V], row after row.
+
+    scipy's would do; but importing it costs every start more time than all that is counted here.
+    """
+
+    starts: Integers  # [K + 1] where the entries of a category begin, and the end
+    terms: Integers  # [nonzeros] rising within a category
+    values: Floats  # [nonzeros]
+    width: int  # V
+
+    @classmethod
+    def of(
+        cls, rows: Integers, terms: Integers, values: Floats, shape: tuple[int, int]
+    ) -> "ByCategory":
+        """Entries in any order, each place at most once."""
+        order = np.lexsort((terms, rows))
+        starts = np.searchsorted(rows[order], np.arange(shape[0] + 1))
+        return cls(starts, terms[order], values[order].astype(np.float64), shape[1])
+
+    @property
+    def rows(self) -> Integers:
+        """[nonzeros] the category of each entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def total(self) -> Floats:
+        """[V] sums over the categories."""
+        sums: Floats = np.bincount(self.terms, self.values, minlength=self.width).astype(float)
+        return sums
+
+    def look_up(self, rows: Integers, terms: Integers) -> Floats:
+        """[n] the numbers at these places; 0 where there is none."""
+        if not len(self.terms):
+            return np.zeros(len(rows))
+        places = self.rows * self.width + self.terms  # rising
+        wanted = rows * self.width + terms
+        found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+        return np.where(places[found] == wanted, self.values[found], 0.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How many texts of each category hold each word and each pair of neighbouring words."""
+
+    names: list[str]  # [V] as shown
+    parts: Integers  # [V, 2] a pair's two words as indices into the terms, -1 for a word
+    counts: ByCategory  # [K, V] texts of the category that hold the term
+    sizes: Integers  # [K] texts counted
+
+
+def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
+    """Count words and pairs by category, each once a text."""
+    numbers: dict[str, int] = {BREAK: -1}
+    stream: list[int] = []  # word numbers of all texts, -1 at breaks and between texts
+    lengths: list[int] = []
+    owners: list[int] = []  # category of each counted text
+    room = [MOST_WORDS // max(1, categories)] * categories
+    # A fixed shuffle, so that the sample of a large category does not hang on the table's order.
+    for text in np.random.default_rng(0).permutation(len(texts)).tolist():
+        category = int(assigned[text])
+        if room[category] <= 0:
+            continue
+        found = words(texts[text])
+        for word in found:
+            if word not in numbers:
+                numbers[word] = len(numbers) - 1
+        stream.extend([numbers[word] for word in found])
+        stream.append(-1)
+        lengths.append(len(found) + 1)
+        owners.append(category)
+        room[category] -= len(found)
+    number = np.array(stream, dtype=np.int64)
+    text_of = np.repeat(np.arange(len(lengths)), lengths)
+    owner = np.array(owners, dtype=np.int64)
+
+    every = list(numbers)[1:]
+    is_word = number >= 0
+    by_word = _count(number[is_word], text_of[is_word], owner, (categories, len(every)))
+    kept = _most_common(by_word, least=1)
+    names = [every[word] for word in kept.tolist()]
+    place = np.full(len(numbers), -1)  # the last entry answers for the number -1
+    place[kept] = np.arange(len(kept))
+    left, right = place[number[:-1]], place[number[1:]]
+    is_pair = (left >= 0) & (right >= 0) & (left != right)
+    code, pair = np.unique(left[is_pair] * len(numbers) + right[is_pair], return_inverse=True)
+    by_pair = _count(pair, text_of[:-1][is_pair], owner, (categories, len(code)))
+    common = _most_common(by_pair, least=2)
+    parts = np.stack(np.divmod(code[common], len(numbers)), axis=1)  # [P, 2]
+    names += [f"{names[a]} {names[b]}".replace("' ", "'") for a, b in parts.tolist()]
+    return Terms(
+        names=names,
+        parts=np.concatenate([np.full((len(kept), 2), -1), parts]),
+        counts=_side_by_side([(by_word, kept), (by_pair, common)]),
+        sizes=np.bincount(owner, minlength=categories),
+    )
+
+
+def _count(term: Integers, text: Integers, owner: Integers, shape: tuple[int, int]) -> ByCategory:
+    """Texts of each category that hold each term, from the occurrences of terms in texts."""
+    width = max(1, shape[1])
+    text, term = np.divmod(np.unique(text * width + term), width)
+    place, count = np.unique(owner[text] * width + term, return_counts=True)
+    return ByCategory.of(place // width, place % width, count, shape)
+
+
+def _side_by_side(tables: list[tuple[ByCategory, Integers]]) -> ByCategory:
+    """The named terms of each table, numbered anew one table after the other."""
+    rows, terms, values, width = [], [], [], 0
+    for table, kept in tables:
+        place = np.full(table.width, -1)
+        place[kept] = width + np.arange(len(kept))
+        stays = place[table.terms] >= 0
+        rows.append(table.rows[stays])
+        terms.append(place[table.terms][stays])
+        values.append(table.values[stays])
+        width += len(kept)
+    shape = (len(tables[0][0].starts) - 1, width)
+    return ByCategory.of(np.concatenate(rows), np.concatenate(terms), np.concatenate(values), shape)
+
+
+def _most_common(counts: ByCategory, least: int) -> Integers:
+    """Indices of the terms in at least `least` texts, no more than MOST_TERMS, in rising order."""
+    total = counts.total()
+    order = np.argsort(-total, kind="stable")[:MOST_TERMS]
+    return np.sort(order[total[order] >= least])
+
+
+def score_terms(terms: Terms, neighbours: Integers) -> ByCategory:
+    """Class-based TF-IDF of each term in each category, [K, V], stored where the counts are.
+
+    With n(t, c) the texts of category c that hold term t and n(c) its texts, the score is
+    rate x contrast x unevenness x weight:
+
+        rate(t, c)       (n(t, c) + PRIOR p(t)) / (n(c) + PRIOR), p(t) the share of all texts
+        contrast(t, c)   log(rate(t, c) / background), at least 0; the background is half the mean
+                         rate in the other categories, half the mean rate in the nearest ones
+        unevenness(t)    1 - entropy of n(t, c) / n(c) over the categories / its largest value:
+                         0 for words that are everywhere alike, the stop words of any language
+        weight(t)        less for very short words and bare numbers, and for pairs whose words
+                         do not belong together
+
+    With one category there is nothing to set apart: contrast is 1 and unevenness 1 - p(t).
+    neighbours: [K, m] ids of the nearest categories; m may be 0.
+    """
+    counts = terms.counts
+    columns, rows, total = counts.terms, counts.rows, counts.total()
+    sizes = terms.sizes.astype(np.float64)
+    share = total / max(1.0, sizes.sum())  # [V]
+    rate = (counts.values + PRIOR * share[columns]) / (sizes[rows] + PRIOR)  # [nonzeros]
+    weight = np.array([_weight(name) for name in terms.names])  # [V]
+    filled = int((sizes > 0).sum())
+    uneven = _unevenness(terms, filled) if filled > 1 else 1 - share
+    pair = terms.parts[:, 0] >= 0
+    weight[pair] *= _bond(terms.parts[pair], uneven * weight, total, pair)
+    contrast = np.ones(len(rate))
+    if filled > 1:
+        background = _background(counts, rate, sizes, share, neighbours)
+        contrast = np.maximum(0.0, np.log(rate / background))
+    value = rate * contrast * (uneven * weight)[columns]
+    return replace(counts, values=value)
+
+
+def _weight(name: str) -> float:
+    """Less for very short words, which in every language mean little, and for bare numbers."""
+    if unspaced(name):
+        return 1.0
+    return min(
+        min(1.0, len(word) / LETTERS) * (NUMBER if word.isdigit() else 1.0) for word in name.split()
+    )
+
+
+def _unevenness(terms: Terms, filled: int) -> Floats:
+    """[V] 0 for a term that is as common in every category, 1 for one that keeps to one."""
+    counts = terms.counts
+    rate = replace(counts, values=counts.values / np.maximum(1, terms.sizes)[counts.rows])
+    part = rate.values / rate.total()[rate.terms]
+    entropy = replace(counts, values=-part * np.log(part)).total()
+    # A term in three texts can reach three categories at most: that is its evenest spread.
+    reach = np.minimum(filled, counts.total())
+    return np.clip(1 - entropy / np.log(np.maximum(2, reach)), 0.0, 1.0)
+
+
+def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool_]) -> Floats:
+    """[P] how well a pair holds: both words mean something and they keep each other's company."""
+    left, right = parts[:, 0], parts[:, 1]
+    meaning = np.sqrt(content[left] * content[right])
+    company = total[pair] / np.sqrt(total[left] * total[right])
+    bond = np.sqrt(meaning * company)
+    return np.where(bond >= BOND, bond, 0.0)
+
+
+def _background(
+    counts: ByCategory, rate: Floats, sizes: Floats, share: Floats, neighbours: Integers
+) -> Floats:
+    """[nonzeros] mean rate elsewhere: half all other categories, half the nearest ones."""
+    # A rate is a sparse part, from the counts, and a part of the prior that has one factor for the
+    # category and one for the term; so no dense [K, V] is needed.
+    rows, columns = counts.rows, counts.terms
+    factor = np.where(sizes > 0, 1 / (sizes + PRIOR), 0.0)  # [K], an empty category has no rates
+    scaled = replace(counts, values=counts.values * factor[rows])
+    everywhere = scaled.total() + PRIOR * share * factor.sum()
+    others = (everywhere[columns] - rate) / ((sizes > 0).sum() - 1)
+    found = (sizes[neighbours] > 0).sum(axis=1)  # [K] neighbours that have texts
+    near = np.zeros(len(rate))
+    for other in neighbours[rows].T:  # [nonzeros] a neighbour of each entry's category
+        near += scaled.look_up(other, columns) + PRIOR * share[columns] * factor[other]
+    near /= np.maximum(1, found)[rows]
+    return np.where(found[rows] > 0, (others + near) / 2, others)
+
+
+def choose_keywords(terms: Terms, scores: ByCategory, count: int) -> list[list[str]]:
+    """The best terms of each category, [K][at most count], none saying what another says."""
+    return [_choose(terms, scores, category, count) for category in range(len(terms.sizes))]
+
+
+def _choose(terms: Terms, scores: ByCategory, category: int, count: int) -> list[str]:
+    row = slice(scores.starts[category], scores.starts[category + 1])
+    value, texts = scores.values[row], terms.counts.values[row]
+    # One text proves nothing in a category of many, and a few nothing in one of thousands.
+    least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
+    faint = FAINT * value.max(initial=0.0)
+    enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
+    # Names settle ties, so that the order of the rows does not matter.
+    ranked = sorted(
+        (-round(float(value[i]), 12), terms.names[scores.terms[row][i]], float(texts[i]))
+        for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
+    )
+    chosen: list[str] = []
+    for _, name, held in ranked:
+        if len(chosen) == count:
+            break
+        longer = [n for _, n, h in ranked if h >= EXTENDS * held and _holds(n, name)]
+        best = longer[0] if longer else name
+        if not any(_repeats(best, other) for other in chosen):
+            chosen.append(best)
+    return chosen
+
+
+def _holds(longer: str, shorter: str) -> bool:
+    """Whether a term is part of a fuller one: a word of a pair, or characters of a longer run."""
+    if longer == shorter or any(word.isdigit() for word in longer.split()):
+        return False
+    return shorter in longer if unspaced(shorter) else shorter in longer.split()
+
+
+def _repeats(first: str, second: str) -> bool:
+    """Whether a list that shows one term gains little from the other."""
+    if unspaced(first) and unspaced(second):
+        return first in second or second in first or overlap(first, second) >= 2
+    one, two = sorted((first.split(), second.split()), key=len)
+    if len(one) == 2 and (one[-1] == two[0] or two[-1] == one[0]):
+        return True  # two windows on one phrase
+    return all(any(same_stem(a, b) for b in two) for a in one)

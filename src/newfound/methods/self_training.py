@@ -1,0 +1,157 @@
+"""Self-training on K logits, which DTC and CDAC+ share: assignments are taught their sharper self.
+
+Centres of k-means over the logits give each text a soft assignment q; a target p made from q of all
+texts is what q is trained towards, model and centres alike. The methods differ in how and when p is
+made again, which they say by a function.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from newfound.data.task import Task
+from newfound.encoding.batching import Batch, shuffled_batches
+from newfound.encoding.feature_cache import Inputs, features_of
+from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.progress import Stages
+from newfound.training.losses.student_t import (
+    self_training_loss,
+    soft_assignment,
+    target_distribution,
+)
+from newfound.training.optimiser import Optimiser
+from newfound.training.preparation import Start
+from newfound.training.pretraining import Best, validation_inputs
+
+# (epoch from 1, q [R, K] of all rows after it) -> the new target [R, K], or None to keep the old
+Refresh = Callable[[int, Tensor], Tensor | None]
+
+
+@dataclass(frozen=True)
+class RefiningConfig:
+    """What self-training needs to know of a method's settings."""
+
+    warm_up: int  # epochs on the first target before `epochs` begin
+    epochs: int
+    learning_rate: float
+    batch: int
+    patience: int  # epochs without a better NMI of the validation texts
+    tolerance: float  # share of texts that change cluster below which training ends
+
+
+@torch.no_grad()
+def start_logits(
+    model: EncoderFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
+) -> None:
+    """Give the model `k` logits that start with the mean of the texts of `rows` at zero.
+
+    Directions are the features' main ones ("pca") or drawn as torch draws a layer ("random").
+    """
+    raw = features_of(model, inputs, rows, finished=False)
+    layer = model.add_logits(k)
+    if how == "pca":
+        layer.weight.copy_(main_directions(raw, k))
+    layer.bias.copy_(-layer.weight @ raw.mean(0))
+
+
+def main_directions(features: Tensor, count: int) -> Tensor:
+    """The unit vectors [count, d] along which features [N, d] vary most, the first the most.
+
+    With more of them than there are dimensions the last are zero: there is nothing for them.
+    """
+    centred = features - features.mean(0)
+    _, directions = torch.linalg.eigh(centred.T @ centred)  # columns, by growing variance
+    found = directions.flip(1).T[:count]
+    return torch.cat([found, found.new_zeros(count - len(found), features.shape[1])])
+
+
+def refine(
+    start: Start,
+    task: Task,
+    rows: np.ndarray,
+    centres: Tensor,
+    refresh: Refresh,
+    config: RefiningConfig,
+    *,
+    seed: int,
+    stages: Stages,
+) -> Tensor:
+    """Train model and centres [K, K] on the texts of `rows`; returns the centres.
+
+    Ends when the clusters of the validation texts have not come nearer to their labels (by NMI) for
+    `patience` epochs, and goes back to the best epoch; or when fewer texts than `tolerance` changed
+    cluster between two targets. No label of another text is looked at. The learning rate is
+    constant: while it warmed up clusters would stand still, which would look like the end.
+    """
+    if config.epochs == 0:
+        return centres
+    model, inputs = start.model, start.inputs
+    device, rng = model.device, np.random.default_rng(seed)
+    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # centres learn like weights
+    places = torch.from_numpy(rows).to(device)
+    q = assignments(model, learnt[0], inputs, rows)
+    # By number of the text, not by place in a batch; only those of `rows` are ever read.
+    target = torch.zeros(len(task.texts), len(centres), device=device)
+    target[places] = target_distribution(q)
+    labels = q.argmax(1)
+
+    def losses(batch: Batch) -> dict[str, Tensor]:
+        logits = model.finish(model.from_states(*inputs.batch(batch)))
+        q = soft_assignment(logits, learnt[0])
+        return {"self_training": self_training_loss(q, target[batch.rows])}
+
+    optimiser = Optimiser([model, learnt], config.learning_rate, graphs=inputs.resident)
+    size = min(config.batch, len(rows))
+    validation = validation_inputs(model, task)
+    best = Best([model, learnt], config.patience)
+    refreshed = 0
+    with stages.stage("refining", config.warm_up + config.epochs) as advance:
+        for epoch in range(1 - config.warm_up, config.epochs + 1):
+            model.train()
+            for batch in inputs.batches(shuffled_batches(rows, size, rng)):
+                optimiser.accumulate(losses, batch)
+                optimiser.step()
+            means = optimiser.epoch_means()
+            line: dict[str, Any] = {"stage": "refining", "epoch": epoch + config.warm_up}
+            line |= {"loss": sum(means.values()), **means}
+            start.pretrained.history.append(line)
+            advance(1)
+            if epoch < 1:
+                continue
+            stop = False
+            if validation is not None:
+                line["validation_nmi"] = validation_nmi(model, learnt[0], validation[0], task)
+                stop = best.saw(line["validation_nmi"])
+            q = assignments(model, learnt[0], inputs, rows)
+            new = refresh(epoch, q)
+            if new is not None:
+                target[places] = new
+                changed = float((q.argmax(1) != labels).float().mean())
+                labels, line["changed"] = q.argmax(1), changed
+                refreshed += 1
+                # The first refresh comes too early to tell.
+                stop |= refreshed > 1 and changed < config.tolerance
+            if stop:
+                break
+        best.restore()
+    return learnt[0].detach()
+
+
+def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
+    """How well the clusters of the validation texts agree with their labels."""
+    from sklearn.metrics import normalized_mutual_info_score  # here: it costs every start a while
+
+    found = assignments(model, centres, inputs).argmax(1).cpu().numpy()
+    return float(normalized_mutual_info_score(task.validation_targets, found))
+
+
+@torch.no_grad()
+def assignments(
+    model: EncoderFeatures, centres: Tensor, inputs: Inputs, rows: np.ndarray | None = None
+) -> Tensor:
+    """q [R, K] of all texts or the named rows, as prediction sees them: without dropout."""
+    return soft_assignment(features_of(model, inputs, rows), centres)

@@ -1,0 +1,1 @@
+"""Results and models on disk, and export to other tools."""

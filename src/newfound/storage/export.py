@@ -1,0 +1,214 @@
+"""Hand a run's categories and their texts over to Label Studio, Rasa or anything that reads CSV."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+import newfound
+from newfound.data.tables import TableWriter
+from newfound.errors import InputError
+from newfound.files import write_text
+from newfound.report.run import Run, read_run
+
+SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
+KINDS = ("all", "known", "novel")
+# What Label Studio's import takes in one file.
+MOST_TASKS, MOST_BYTES = 250_000, 50_000_000
+# Characters that YAML, XML or a line cannot hold.
+UNSAFE = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The texts to hand over, by category."""
+
+    names: list[str]  # of the chosen categories
+    texts: list[str]
+    category: np.ndarray  # [n] position in `names`
+    given: np.ndarray  # [n] bool: the user gave the label, the model did not
+    probability: np.ndarray  # [n] of the model's answer
+
+
+def export_run(
+    folder: Path,
+    out: Path,
+    to: str,
+    *,
+    categories: Sequence[str] = (),
+    kind: str = "all",
+    min_probability: float = 0.0,
+    force: bool = False,
+) -> tuple[list[Path], Selection, list[str]]:
+    """Write the chosen categories of a run for the tool `to`; return files, choice and notes.
+
+    Texts that the user labelled go along whatever the model's probability is.
+    """
+    if to not in SUFFIXES:
+        raise InputError(f"--to must be one of {', '.join(SUFFIXES)}, not {to!r}")
+    if out.suffix.lower() not in SUFFIXES[to]:
+        wanted = " or ".join(SUFFIXES[to])
+        raise InputError(f"{out} must end in {wanted}, which {to} needs; choose such a name")
+    paths = [out, out.with_suffix(".xml")] if to == "labelstudio" else [out]
+    for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; name a file to write")
+        if path.exists() and not force:
+            raise InputError(f"{path} exists; replace it with --force or choose another name")
+    chosen = select(read_run(folder), categories, kind, min_probability)
+    writers = {"labelstudio": _write_labelstudio, "rasa": _write_rasa, "csv": _write_csv}
+    return paths, chosen, writers[to](chosen, out)
+
+
+def select(run: Run, categories: Sequence[str], kind: str, min_probability: float) -> Selection:
+    """The texts of the chosen categories; no name chosen means all of the kind."""
+    if kind not in KINDS:
+        raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    if not 0 <= min_probability <= 1:
+        raise InputError(f"--min-probability must lie between 0 and 1, not {min_probability}")
+    names = [category.name for category in run.categories]
+    for name in categories:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else "`newfound info RUN` lists them"
+            raise InputError(f"the run {run.name} has no category {name!r}; {hint}")
+    taken = [
+        i
+        for i, category in enumerate(run.categories)
+        if kind in ("all", category.kind) and (not categories or category.name in categories)
+    ]
+    place = np.full(len(names), -1)
+    place[taken] = np.arange(len(taken))
+    sure = run.given | (run.probability >= min_probability)
+    if min_probability == 0:
+        sure[:] = True  # a probability that is missing is no reason to leave a text out
+    rows = np.flatnonzero((place[run.category] >= 0) & sure)
+    if not len(rows):
+        raise InputError(
+            f"no text of {run.name} is left to export; "
+            "choose other --categories or --kind, or a lower --min-probability"
+        )
+    return Selection(
+        names=[names[i] for i in taken],
+        texts=[run.texts[i] for i in rows],
+        category=place[run.category[rows]],
+        given=run.given[rows],
+        probability=run.probability[rows],
+    )
+
+
+def _write_csv(chosen: Selection, out: Path) -> list[str]:
+    with TableWriter(out, {"text": str, "label": str}) as table:
+        table.write({"text": chosen.texts, "label": [chosen.names[i] for i in chosen.category]})
+    return []
+
+
+def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
+    """Write tasks, and beside them the labelling configuration of the project to import them in.
+
+    A label that the user gave is an annotation; the model's answer is a prediction to be reviewed.
+    """
+    names, notes = _renamed(chosen.names, _choice_name, "choice")
+    tasks = []
+    rows = zip(chosen.texts, chosen.category, chosen.given, chosen.probability, strict=True)
+    for text, category, given, probability in rows:
+        result = {
+            "from_name": "category",
+            "to_name": "text",
+            "type": "choices",
+            "value": {"choices": [names[category]]},
+        }
+        answer: dict[str, Any] = {"result": [result]}
+        if not given:
+            answer["model_version"] = f"newfound {newfound.__version__}"
+            if np.isfinite(probability):
+                answer["score"] = round(float(probability), 4)
+        task = {"data": {"text": text}, "annotations" if given else "predictions": [answer]}
+        tasks.append(json.dumps(task, ensure_ascii=False))
+    content = "[\n" + ",\n".join(tasks) + "\n]\n"
+    choices = "".join(f'    <Choice value="{_attribute(name)}"/>\n' for name in names)
+    config = (
+        "<View>\n"
+        '  <Text name="text" value="$text" valueType="text"/>\n'
+        '  <Choices name="category" toName="text" choice="single" showInline="true">\n'
+        f"{choices}"
+        "  </Choices>\n"
+        "</View>\n"
+    )
+    write_text(out.with_suffix(".xml"), config)
+    write_text(out, content)
+    if len(tasks) > MOST_TASKS or len(content.encode()) > MOST_BYTES:
+        notes.append(
+            f"Label Studio imports files of at most {MOST_TASKS:,} tasks or "
+            f"{MOST_BYTES // 10**6} MB and this one is larger; export fewer --categories at a time"
+        )
+    return notes
+
+
+def _write_rasa(chosen: Selection, out: Path) -> list[str]:
+    """Write NLU training data: one intent a category, one line a text, equal lines once."""
+    names, notes = _renamed(chosen.names, _intent_name, "intent")
+    examples: list[dict[str, None]] = [{} for _ in names]
+    for text, category in zip(chosen.texts, chosen.category, strict=True):
+        # [text](entity) would be an annotation and there is no way to escape one: a space
+        # between the brackets makes it text again.
+        line = re.sub(r"\](?=[(\[{])", "] ", _one_line(text))
+        if line:
+            examples[category][line] = None
+    parts = ['version: "3.1"\n\nnlu:\n']
+    for name, lines in zip(names, examples, strict=True):
+        if lines:
+            # Quoted, or an intent called yes or 12 would not be read as text.
+            parts.append(f'- intent: "{name}"\n  examples: |\n')
+            parts.extend(f"    - {line}\n" for line in lines)
+    write_text(out, "".join(parts))
+    return notes
+
+
+def _renamed(
+    names: Sequence[str], valid: Callable[[str], str], what: str
+) -> tuple[list[str], list[str]]:
+    """Names that the tool accepts, each once, and a note on those that had to change."""
+    result: list[str] = []
+    used = {name for name in names if valid(name) == name}  # these stay as they are
+    for name in names:
+        new = valid(name)
+        if new != name or new in result:
+            base, number = new or what, 1
+            new = base
+            while new in used:
+                number += 1
+                new = f"{base}_{number}"
+            used.add(new)
+        result.append(new)
+    changed = [(old, new) for old, new in zip(names, result, strict=True) if old != new]
+    if not changed:
+        return result, []
+    shown = ", ".join(f"{old[:60]!r} is {new[:60]!r}" for old, new in changed[:3])
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return result, [f"{what} names differ from category names where needed: {shown}{more}"]
+
+
+def _intent_name(name: str) -> str:
+    """Letters, digits, underscores, hyphens and dots: Rasa gives /, spaces and others a meaning."""
+    valid = re.sub(r"[^\w.-]+", "_", name)
+    return valid if valid == name else valid.strip("_")
+
+
+def _choice_name(name: str) -> str:
+    """One line; a $ before a word would be replaced by a field of the task."""
+    return re.sub(r"\$(?=[\w\[\].{}])", "$ ", _one_line(name))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(UNSAFE.sub(" ", text).split())
+
+
+def _attribute(text: str) -> str:
+    return escape(text, {'"': "&quot;"})

@@ -1,0 +1,1 @@
+"""Adapt an encoder: optimiser, pretraining, masking and the losses."""

@@ -1,0 +1,276 @@
+"""AdamW with warm-up and decay, and the replay of training steps as CUDA graphs.
+
+Small encoders on a large GPU spend their time launching kernels, not computing. So there a step
+(loss terms forward and backward for one batch shape, then AdamW) is recorded once and replayed, and
+the backbone computes with bfloat16 copies of its weights, made once a step for all of them, where
+automatic casting would launch a kernel for every use of every weight. What stands on the backbone,
+the losses and AdamW stay in full precision. On a CPU the same calls simply run.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from newfound.devices import plain
+from newfound.encoding.backbone import Backbone
+from newfound.encoding.batching import Batch
+from newfound.errors import InputError
+
+Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
+Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms, each with its batch's
+
+
+class HostAdamW:
+    """What torch.optim.AdamW does on a CPU, without the seconds that its first use takes to import.
+
+    groups: weights that share a decay. The step is torch's own fused one.
+    """
+
+    def __init__(self, groups: list[tuple[list[Tensor], float]], epsilon: float = 1e-8) -> None:
+        self.epsilon = epsilon
+        self.groups = [
+            (
+                weights,
+                [torch.zeros_like(w) for w in weights],  # means of gradients
+                [torch.zeros_like(w) for w in weights],  # means of their squares
+                [torch.zeros(()) for _ in weights],  # steps done
+                decay,
+            )
+            for weights, decay in groups
+        ]
+        self.state = {  # what is remembered of each weight, as torch.optim calls it
+            weight: dict(zip(("exp_avg", "exp_avg_sq", "step"), memory, strict=True))
+            for weights, *memories, _ in self.groups
+            for weight, *memory in zip(weights, *memories, strict=True)
+        }
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One step along the weights' gradients."""
+        for weights, means, squares, steps, decay in self.groups:
+            torch._foreach_add_(steps, 1)
+            torch._fused_adamw_(
+                weights,
+                [w.grad for w in weights if w.grad is not None],
+                means,
+                squares,
+                [],
+                steps,
+                lr=rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=decay,
+                eps=self.epsilon,
+                amsgrad=False,
+                maximize=False,
+                grad_scale=None,
+                found_inf=None,
+            )
+
+
+class HalfCopies:
+    """bfloat16 copies of backbones' weights, which stand in for them while a step runs."""
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        kind = torch.float32 if plain() else torch.bfloat16
+        backbones = {m for module in modules for m in module.modules() if isinstance(m, Backbone)}
+        self.places: list[tuple[nn.Module, str, nn.Parameter, nn.Parameter]] = []
+        for owner in (m for backbone in backbones for m in backbone.modules()):
+            for name, weight in owner.named_parameters(recurse=False):
+                copy = nn.Parameter(weight.detach().to(kind, copy=True), weight.requires_grad)
+                self.places.append((owner, name, weight, copy))
+        learning = [(weight, copy) for _, _, weight, copy in self.places if weight.requires_grad]
+        self.masters: list[Tensor] = [weight for weight, _ in learning]
+        self.copies: list[Tensor] = [copy for _, copy in learning]
+
+    @contextmanager
+    def standing_in(self) -> Iterator[None]:
+        """Let the copies be the backbones' weights inside the block."""
+        for owner, name, _, copy in self.places:
+            owner._parameters[name] = copy
+        try:
+            yield
+        finally:
+            for owner, name, weight, _ in self.places:
+                owner._parameters[name] = weight
+
+    def hand_over(self, grads: list[Tensor]) -> None:
+        """Write the copies' gradients into `grads`, the weights' own, in full precision."""
+        found = [copy.grad for copy in self.copies]
+        pairs = [(grad, new) for grad, new in zip(grads, found, strict=True) if new is not None]
+        if len(pairs) < len(grads):
+            torch._foreach_zero_(grads)
+        if pairs:
+            torch._foreach_copy_([grad for grad, _ in pairs], [new for _, new in pairs])
+        for copy in self.copies:
+            copy.grad = None
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take over what a step made of the weights."""
+        if self.copies:
+            torch._foreach_copy_([copy.detach() for copy in self.copies], self.masters)
+
+
+class Optimiser:
+    """Accumulates the gradients of loss terms over batches of rows, then steps.
+
+    `schedule_steps` sets the linear warm-up (a tenth) and the linear decay to zero; with None the
+    learning rate is constant.
+    """
+
+    def __init__(
+        self,
+        modules: Iterable[nn.Module],
+        learning_rate: float,
+        *,
+        schedule_steps: int | None = None,
+        warmup: float = 0.1,
+        weight_decay: float = 0.01,
+        epsilon: float = 1e-8,
+        graphs: bool = True,
+    ) -> None:
+        modules = list(modules)
+        named = [item for module in modules for item in module.named_parameters()]
+        chosen = [(name, weight) for name, weight in named if weight.requires_grad]
+        self.parameters = [weight for _, weight in chosen]
+        self.device = self.parameters[0].device
+        on_gpu = self.device.type == "cuda"
+        self.graphs = graphs and on_gpu and not plain()
+        self.learning_rate = learning_rate
+        self.schedule_steps, self.warmup = schedule_steps, warmup
+        self.done = 0
+        self._rate = torch.tensor(learning_rate, device=self.device)
+        # Biases and norms are vectors: they are not decayed.
+        decayed: list[Tensor] = [w for _, w in chosen if w.ndim > 1]
+        vectors: list[Tensor] = [w for _, w in chosen if w.ndim <= 1]
+        groups = [(g, d) for g, d in ((decayed, weight_decay), (vectors, 0.0)) if g]
+        self._adamw = (
+            torch.optim.AdamW(
+                [{"params": weights, "weight_decay": decay} for weights, decay in groups],
+                lr=self._rate,
+                eps=epsilon,
+                fused=True,
+                capturable=True,
+            )
+            if on_gpu
+            else HostAdamW(groups, epsilon)
+        )
+        for weight in self.parameters:
+            weight.grad = torch.zeros_like(weight)
+        self._half = HalfCopies(modules) if on_gpu else None
+        self._waiting: list[tuple[Term, Batch]] = []  # what the next step is made of
+        self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, list[Batch]]] = {}
+        self._seen: set[Shape] = set()
+        self._pool = torch.cuda.graph_pool_handle() if self.graphs else None
+        self._sums: dict[str, Tensor] = {}
+        self._count = 0
+
+    def accumulate(self, term: Term, batch: Batch) -> None:
+        """Add the gradient of a term's losses over a batch; their values go into epoch_means.
+
+        On a GPU the term waits for `step`, which runs all that wait as one recorded piece.
+        """
+        self._count += 1
+        if self.device.type == "cuda":
+            self._waiting.append((term, batch))
+        else:
+            self._run(term, batch)
+
+    def _run(self, term: Term, batch: Batch) -> None:
+        losses = term(batch)
+        torch.stack([loss.float() for loss in losses.values()]).sum().backward()
+        for name, loss in losses.items():
+            if name not in self._sums:
+                self._sums[name] = torch.zeros((), device=self.device)
+            self._sums[name] += loss.detach().float()
+
+    def step(self) -> None:
+        """Move the weights along the accumulated gradient and clear it."""
+        rate = self.learning_rate * self._schedule()
+        self._rate.fill_(rate)
+        self.done += 1
+        if self._half is None:
+            self._move()
+            return
+        terms, self._waiting = self._waiting, []
+        shape = tuple((term, batch.shape) for term, batch in terms)
+        if not self.graphs:
+            self._whole_step(terms)
+        elif shape in self._recorded:
+            graph, static = self._recorded[shape]
+            for mine, (_, batch) in zip(static, terms, strict=True):
+                mine.rows.copy_(batch.rows)
+                mine.places.copy_(batch.places)
+            graph.replay()
+        elif shape in self._seen:
+            static = [
+                Batch(batch.rows.clone(), batch.places.clone(), batch.grid) for _, batch in terms
+            ]
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                self._whole_step(
+                    [(term, mine) for (term, _), mine in zip(terms, static, strict=True)]
+                )
+            self._recorded[shape] = (graph, static)
+            graph.replay()
+        else:  # the first time runs plainly, which also warms the libraries up for recording
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._whole_step(terms)
+            torch.cuda.current_stream().wait_stream(stream)
+            self._seen.add(shape)
+
+    def _whole_step(self, terms: list[tuple[Term, Batch]]) -> None:
+        """The work of a step on a GPU, from batches to moved weights."""
+        assert self._half is not None
+        with self._half.standing_in():
+            for term, batch in terms:
+                self._run(term, batch)
+        self._half.hand_over([w.grad for w in self._half.masters if w.grad is not None])
+        self._move()
+        self._half.refresh()
+
+    def _move(self) -> None:
+        grads = [weight.grad for weight in self.parameters if weight.grad is not None]
+        if isinstance(self._adamw, HostAdamW):
+            self._adamw.step(float(self._rate))
+        else:
+            self._adamw.step()
+        torch._foreach_zero_(grads)
+
+    @torch.no_grad()
+    def forget(self, weights: Iterable[Tensor]) -> None:
+        """Treat these weights as new: AdamW remembers nothing of their gradients and steps.
+
+        In place, so that a recorded step goes on with it; the schedule runs on.
+        """
+        for weight in weights:
+            for memory in self._adamw.state.get(weight, {}).values():
+                memory.zero_()
+
+    def _schedule(self) -> float:
+        if self.schedule_steps is None:
+            return 1.0
+        warm = max(1, round(self.warmup * self.schedule_steps))
+        if self.done < warm:
+            return (self.done + 1) / warm
+        left = (self.schedule_steps - self.done) / max(1, self.schedule_steps - warm)
+        return float(np.clip(left, 0.0, 1.0))
+
+    def epoch_means(self) -> dict[str, float]:
+        """The mean of each loss since the last call; the only point that waits for the GPU."""
+        means = {name: float(total) / max(1, self._count) for name, total in self._sums.items()}
+        for total in self._sums.values():
+            total.zero_()
+        self._count = 0
+        if not all(map(math.isfinite, means.values())):
+            raise InputError(
+                "training diverged (the loss is not a number); choose a smaller learning rate"
+            )
+        return means

@@ -1,0 +1,90 @@
+"""Figures are drawn from what there is, as PNG and SVG, the same each time."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from support.bench_fakes import fake_artefact, fake_line
+
+from newfound.bench.drawing import TAGS, category_title
+from newfound.bench.lines import append_line
+from newfound.cli.main import main
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[str]:
+    """A folder of lines and one of artefacts, as options of the command."""
+    results, artefacts = tmp_path / "results", tmp_path / "artefacts"
+    for ratio in (0.25, 0.5, 0.75):
+        for method in ("dpn", "semi-km"):
+            for seed in range(2):
+                line = fake_line(method=method, seed=seed, known_ratio=ratio)
+                append_line(results / "banking.jsonl", line)
+    artefacts.mkdir()
+    for method in ("dpn", "semi-km"):
+        artefact = fake_artefact("stackoverflow", method, known=15, novel=5)
+        (artefacts / f"{method}.json").write_text(json.dumps(artefact))
+    return ["--results", str(results), "--artefacts", str(artefacts)]
+
+
+def test_all_figures(places: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    pictures: list[dict[str, bytes]] = []
+    for name in ("one", "two"):
+        out = tmp_path / name
+        assert main(["bench", "figures", *places, "--out", str(out)]) == 0
+        pictures.append({path.name: path.read_bytes() for path in out.iterdir()})
+    names = ("fig3", "fig4", "fig5", "curves-stackoverflow")
+    assert set(pictures[0]) == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+    assert pictures[0] == pictures[1]
+    told = capsys.readouterr().err
+    assert "curves-banking: nothing was measured for it yet" in told
+    # Text stays text in the SVG, so what is written in it can be read off.
+    heat, ratios, maps, losses = (pictures[0][f"{name}.svg"].decode() for name in names)
+    for text in ("novel 5", "labelled prototypes", "Euclidean distance", "wordpress"):
+        assert text in heat
+    for text in ("Known", "Novel", "Semi-KM", "share of known categories", "0.25"):
+        assert text in ratios
+    for text in ("Semi-KM, minilm", "DPN, minilm", "haskell"):
+        assert text in maps
+    for text in ("masked words", "validation accuracy", "kept: epoch 60", "training: loss"):
+        assert text in losses
+
+
+def test_without_matplotlib_the_extra_is_named(
+    places: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["bench", "figures", *places, "--out", str(tmp_path / "out")]) == 2
+    assert "newfound[plot]" in capsys.readouterr().err
+
+
+def test_a_damaged_artefact_is_said(
+    places: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "artefacts" / "bad.json").write_text('{"data_set": "clinc"')
+    assert main(["bench", "figures", *places, "--out", str(tmp_path / "out")]) == 2
+    assert "bad.json is damaged" in capsys.readouterr().err
+
+
+def test_stackoverflow_labels_read_as_tags(paper_data: Path) -> None:
+    from newfound.bench.datasets import read_data_set
+
+    data = read_data_set(paper_data, "stackoverflow")
+    tags = TAGS.split(", ")
+    assert len(tags) == len(data.categories) == 20
+    for label in data.categories:
+        # A tag's first word is commoner in its own category than in all others together.
+        word = category_title("stackoverflow", label).split("-")[0]
+        own = [word in t.lower() for t, c in _train(data) if c == label]
+        others = [word in t.lower() for t, c in _train(data) if c != label]
+        assert sum(own) > sum(others), (label, word)
+
+
+def _train(data):  # type: ignore[no-untyped-def]
+    return zip(data.texts["train"], data.labels["train"], strict=True)

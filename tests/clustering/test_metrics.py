@@ -1,0 +1,100 @@
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from newfound.clustering.metrics import Scores, accuracy, match_clusters
+
+# Texts as (cluster, category) pairs, few enough values for brute force.
+texts = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30)
+
+
+def split(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    table = np.array(pairs, np.int64)
+    return table[:, 0], table[:, 1]
+
+
+def agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64], mapping: dict) -> int:
+    return sum(mapping.get(int(p)) == int(t) for p, t in zip(predicted, truth, strict=True))
+
+
+def most_agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
+    """Try every one-to-one mapping of five clusters to five categories."""
+    return max(
+        agreeing(predicted, truth, dict(enumerate(order))) for order in permutations(range(5))
+    )
+
+
+@given(texts)
+def test_matching_is_one_to_one_and_optimal(pairs: list[tuple[int, int]]) -> None:
+    predicted, truth = split(pairs)
+    mapping = match_clusters(predicted, truth)
+    assert len(set(mapping.values())) == len(mapping)
+    assert len(mapping) == min(len(set(predicted.tolist())), len(set(truth.tolist())))
+    assert agreeing(predicted, truth, mapping) == most_agreeing(predicted, truth)
+
+
+@given(texts, st.sets(st.integers(0, 4)))
+def test_parts_are_read_from_the_one_matching(pairs: list[tuple[int, int]], known: set) -> None:
+    predicted, truth = split(pairs)
+    mapping = match_clusters(predicted, truth)
+    scores = accuracy(predicted, truth, known)
+    is_known = np.array([int(t) in known for t in truth])
+    assert scores.all == pytest.approx(100 * agreeing(predicted, truth, mapping) / len(truth))
+    for part, score in ((is_known, scores.known), (~is_known, scores.novel)):
+        if part.any():
+            expected = 100 * agreeing(predicted[part], truth[part], mapping) / part.sum()
+            assert score == pytest.approx(expected)
+        else:
+            assert math.isnan(score)
+
+
+@given(texts, st.sets(st.integers(0, 4)))
+def test_all_is_the_weighted_mean_of_known_and_novel(
+    pairs: list[tuple[int, int]], known: set
+) -> None:
+    predicted, truth = split(pairs)
+    scores = accuracy(predicted, truth, known)
+    share = np.mean([int(t) in known for t in truth])
+    parts = [(share, scores.known), (1 - share, scores.novel)]
+    assert scores.all == pytest.approx(sum(w * score for w, score in parts if w > 0))
+
+
+@given(texts, st.permutations(range(5)), st.sets(st.integers(0, 4)))
+def test_cluster_numbers_do_not_matter(
+    pairs: list[tuple[int, int]], order: list[int], known: set
+) -> None:
+    predicted, truth = split(pairs)
+    scores = accuracy(predicted, truth, known)
+    renamed = accuracy(np.array(order)[predicted], truth, known)
+    # Equally good matchings may divide the same total otherwise between known and novel.
+    assert renamed.all == pytest.approx(scores.all)
+    assert renamed.nmi == pytest.approx(scores.nmi)
+    assert renamed.ari == pytest.approx(scores.ari)
+
+
+def test_one_matching_not_one_for_each_part() -> None:
+    # Cluster 0 holds both categories; it can be "a" or "b", not both.
+    scores = accuracy([0, 0, 0, 0, 0], ["a", "a", "a", "b", "b"], {"a"})
+    assert (scores.all, scores.known, scores.novel) == (60.0, 100.0, 0.0)
+
+
+def test_names_of_any_kind() -> None:
+    truth = np.array(["card", "card", "fee", "fee"], object)
+    predicted = np.array(["x", "x", "y", "x"])
+    assert match_clusters(predicted, truth) == {"x": "card", "y": "fee"}
+    assert accuracy(predicted, truth, ["card"]).to_dict() == pytest.approx(
+        {"all": 75.0, "known": 100.0, "novel": 50.0, "nmi": 34.37110184854507, "ari": 0.0}
+    )
+
+
+def test_perfect_and_empty() -> None:
+    assert accuracy([3, 3, 1], [0, 0, 2], {0}) == Scores(100.0, 100.0, 100.0, 100.0, 100.0)
+    with pytest.raises(ValueError, match="0 predictions"):
+        accuracy([], [], set())
+    with pytest.raises(ValueError, match="1 predictions cannot be scored against 2"):
+        match_clusters([1], [1, 2])

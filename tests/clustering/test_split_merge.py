@@ -1,0 +1,212 @@
+"""Relocation: what a cut is worth and a merger costs, by loops; what it mends and leaves."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from newfound.clustering.kmeans import kmeans, seeded_kmeans
+from newfound.clustering.neighbours import known_odds, nearest_neighbours
+from newfound.clustering.split_merge import (
+    cut_in_two,
+    merge_costs,
+    moved,
+    plan_moves,
+    relocate,
+    relocate_directions,
+    second_odds,
+)
+
+CORNERS = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
+
+
+def blobs(centres: Tensor, each: int = 40, seed: int = 0, noise: float = 0.5) -> Tensor:
+    """`each` points around every centre, one blob after the other."""
+    draw = torch.Generator().manual_seed(seed)
+    spread = noise * torch.randn(len(centres) * each, centres.shape[1], generator=draw)
+    return centres.repeat_interleave(each, 0) + spread
+
+
+def inertia(points: Tensor) -> float:
+    return float((points - points.mean(0)).square().sum())
+
+
+def drawn(seed: int, n: int = 40, k: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    """Points, labels and the clusters' means."""
+    draw = torch.Generator().manual_seed(seed)
+    points = torch.randn(n, 3, generator=draw)
+    labels = torch.cat([torch.arange(k), torch.randint(k, (n - k,), generator=draw)])
+    return points, labels, torch.stack([points[labels == c].mean(0) for c in range(k)])
+
+
+# Parts.
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 999))
+def test_a_cut_is_worth_what_it_takes_from_the_inertia(seed: int) -> None:
+    points, labels, centres = drawn(seed)
+    pinned = torch.rand(len(points), generator=torch.Generator().manual_seed(seed)) < 0.2
+    halves = cut_in_two(points, labels, centres, pinned, seed=seed)
+    assert not bool((halves.in_second & pinned).any())
+    for c in range(len(centres)):
+        first = points[(labels == c) & ~halves.in_second]
+        second = points[(labels == c) & halves.in_second]
+        if not len(first) or not len(second):
+            assert float(halves.worth[c]) == 0
+            continue
+        torch.testing.assert_close(halves.first[c], first.mean(0))
+        torch.testing.assert_close(halves.second[c], second.mean(0))
+        saved = inertia(points[labels == c]) - inertia(first) - inertia(second)
+        assert float(halves.worth[c]) == pytest.approx(saved, rel=1e-3, abs=1e-4)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 999))
+def test_a_merger_costs_what_it_adds_to_the_inertia(seed: int) -> None:
+    points, labels, centres = drawn(seed)
+    costs = merge_costs(centres, labels.bincount())
+    for i in range(len(centres)):
+        for j in range(len(centres)):
+            if i == j:
+                assert float(costs[i, j]) == float("inf")
+                continue
+            apart = inertia(points[labels == i]) + inertia(points[labels == j])
+            added = inertia(points[(labels == i) | (labels == j)]) - apart
+            assert float(costs[i, j]) == pytest.approx(added, rel=1e-3, abs=1e-3)
+
+
+def test_two_blobs_in_one_cluster_are_cut_between_them() -> None:
+    points = blobs(CORNERS[:2])
+    labels = torch.zeros(80, dtype=torch.int64)
+    halves = cut_in_two(points, labels, points.mean(0)[None], labels < 0, seed=0)
+    assert halves.in_second[:40].all() != halves.in_second[40:].all()
+    pinned = torch.arange(80) >= 70  # of the second blob: it must be the first half
+    halves = cut_in_two(points, labels, points.mean(0)[None], pinned, seed=0)
+    assert halves.in_second.tolist() == [True] * 40 + [False] * 40
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 999))
+def test_the_odds_of_a_second_half_by_loop(seed: int) -> None:
+    points, labels, centres = drawn(seed)
+    odds = torch.randn(len(points), generator=torch.Generator().manual_seed(seed))
+    halves = cut_in_two(points, labels, centres, labels < 0, seed=seed)
+    found = second_odds(labels, odds, halves)
+    for c in range(len(centres)):
+        inside = [float(odds[i]) for i in range(40) if halves.in_second[i] and labels[i] == c]
+        wanted = sum(inside) / len(inside) if inside else 0.0
+        assert float(found[c]) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_moves_change_only_the_clusters_that_they_name() -> None:
+    points, labels, centres = drawn(3, k=5)
+    free, odds = torch.full((40,), -1), torch.zeros(40)
+    moves, halves = plan_moves(points, free, odds, labels, centres, seed=0)
+    after = moved(centres, labels, halves, moves[:1])
+    touched = {moves[0].freed, moves[0].into, moves[0].cut}
+    assert len(touched) == 3
+    for c in range(5):
+        assert torch.equal(after[c], centres[c]) == (c not in touched)
+    both = points[(labels == moves[0].freed) | (labels == moves[0].into)]
+    torch.testing.assert_close(after[moves[0].into], both.mean(0))
+
+
+# The whole.
+
+
+def stuck(points: Tensor) -> Tensor:
+    """Centres from which k-means goes nowhere: two in the last blob, none in the second."""
+    return torch.stack([points[:80].mean(0), CORNERS[2], CORNERS[3] - 0.3, CORNERS[3] + 0.3])
+
+
+def test_a_centre_goes_where_one_is_missing() -> None:
+    points, free = blobs(CORNERS), torch.full((160,), -1)
+    bad = kmeans(points, 4, initial=stuck(points))
+    assert bad.inertia > 1000
+    found = relocate(points, free, torch.zeros(160), bad)
+    assert found.inertia < 200
+    assert sorted(found.labels.bincount().tolist()) == [40, 40, 40, 40]
+
+
+def test_a_known_category_is_cut_only_where_labels_are_missing() -> None:
+    points = blobs(CORNERS)
+    targets = torch.full((160,), -1)
+    targets[:10] = 0  # labels in the first blob; the second hides in its cluster
+    bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
+    assert (bad.labels[:80] == 0).all()
+    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
+    assert (found.labels[:40] == 0).all()
+    assert (found.labels[40:80] != 0).all()
+    targets[40:50] = 0  # labels in both: the category has two sides
+    bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
+    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
+    assert (found.labels[:80] == 0).all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 999), st.integers(1, 6))
+def test_the_inertia_never_rises(seed: int, k: int) -> None:
+    points, labels, _ = drawn(seed)
+    known = seed % (k + 1)  # none, some or all are known; `drawn` begins with one point of each
+    targets = torch.where((torch.arange(40) < 12) & (labels < known), labels, -1)
+    k = max(k, int(targets.max()) + 1)
+    start = seeded_kmeans(points, k, targets, starts=1, seed=seed)
+    odds = torch.randn(40, generator=torch.Generator().manual_seed(seed))
+    found = relocate(points, targets, odds, start, seed=seed)
+    assert found.inertia <= start.inertia
+    assert (found.labels[targets >= 0] == targets[targets >= 0]).all()
+    assert found.centres.shape == start.centres.shape
+
+
+def test_nothing_moves_where_nothing_is_gained() -> None:
+    points, free = blobs(CORNERS), torch.full((160,), -1)
+    best = kmeans(points, 4, seed=1)
+    again = relocate(points, free, torch.zeros(160), best)
+    assert torch.equal(again.labels, best.labels)
+    one = kmeans(points, 1)
+    assert torch.equal(relocate(points, free, torch.zeros(160), one).centres, one.centres)
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    points, _, _ = drawn(7, n=200)
+    free = torch.full((200,), -1)
+    start = kmeans(points, 12, starts=1, seed=3)
+    one, same = (relocate(points, free, torch.zeros(200), start, seed=5) for _ in range(2))
+    assert torch.equal(one.centres, same.centres)
+
+
+def test_directions_of_a_classifier_move_too() -> None:
+    axes = torch.eye(4)
+    points = blobs(3 * axes, noise=0.2)
+    free = torch.full((160,), -1)
+    rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
+    assert (F.normalize(rows) @ F.normalize(points).T).argmax(0)[:80].unique().tolist() == [0]
+    found = relocate_directions(points, free, torch.zeros(160), rows)
+    assert found is not None
+    nearest = (found @ F.normalize(points).T).argmax(0)
+    assert [nearest[i : i + 40].unique().numel() for i in range(0, 160, 40)] == [1, 1, 1, 1]
+    assert nearest.unique().numel() == 4
+    torch.testing.assert_close(found.norm(dim=1), torch.ones(4))
+    assert relocate_directions(points, free, torch.zeros(160), axes) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_nothing_leaves_it_and_all_ends_alike() -> None:
+    points, free, odds = blobs(CORNERS), torch.full((160,), -1), torch.zeros(160)
+    bad = kmeans(points.cuda(), 4, initial=stuck(points).cuda())
+    found = relocate(points.cuda(), free.cuda(), odds.cuda(), bad)
+    assert found.labels.is_cuda
+    assert found.centres.is_cuda
+    expected = relocate(points, free, odds, kmeans(points, 4, initial=stuck(points)))
+    assert torch.equal(found.labels.cpu(), expected.labels)
+    axes = torch.eye(4)
+    points = blobs(3 * axes, noise=0.2)
+    rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
+    turned = relocate_directions(points.cuda(), free.cuda(), odds.cuda(), rows.cuda())
+    assert turned is not None
+    expected_rows = relocate_directions(points, free, odds, rows)
+    assert expected_rows is not None
+    torch.testing.assert_close(turned.cpu(), expected_rows)

@@ -1,0 +1,102 @@
+"""Which column holds what: named, guessed, or refused with one sentence."""
+
+from typing import Any
+
+import pytest
+from support.table_files import refused
+
+from newfound.data.tables import Columns, read_tables, stream_table
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("utterance,intent", Columns("utterance", "intent", None, ("text", "label"))),
+        (" Text , LABEL,ID", Columns("Text", "LABEL", "ID", ("text", "label", "id"))),
+        ("uuid,Message,Category", Columns("Message", "Category", "uuid", ("text", "label", "id"))),
+        ("title,text,extra", Columns("text", None, None, ("text",))),  # "text" wins
+        ("text,category,label", Columns("text", "label", None, ("text", "label"))),
+        ("uid,key,query", Columns("query", None, None, ("text",))),  # two ids: none
+        (",question,Unnamed: 0", Columns("question", None, None, ("text",))),
+    ],
+)
+def test_guesses(put: Any, header: str, columns: Columns) -> None:
+    path = put("t.csv", f"{header}\n1,2,3\n4,5,6\n")
+    if header.count(",") == 1:
+        path = put("t.csv", f"{header}\n1,2\n4,5\n")
+    read = read_tables([path])
+    assert read.columns == [columns]
+    guess = next(note for note in read.notes if "guessed" in note)
+    for role in columns.guessed:
+        assert f"{role} column {getattr(columns, role)!r}" in guess
+        assert f"--{role}-column" in guess
+    stream = stream_table(path)
+    assert (stream.columns.text, stream.columns.id) == (columns.text, columns.id)
+
+
+def test_named_columns_are_not_guessed(put: Any) -> None:
+    path = put("t.csv", "id,text,label,body,group,code\n1,a,b,c,d,e\n2,f,g,h,i,j\n")
+    read = read_tables([path], text_column="body", label_column="group", id_column="code")
+    assert (read.corpus.texts, read.corpus.labels, read.corpus.ids) == (
+        ["c", "h"],
+        ["d", "i"],
+        ["e", "j"],
+    )
+    assert read.notes == []
+
+
+def test_a_named_column_is_out_of_the_guesses_for_others(put: Any) -> None:
+    path = put("t.csv", "title,body,topic\na,b,c\nd,e,f\n")
+    assert read_tables([path], label_column="title").columns[0].text == "body"
+    assert read_tables([path], text_column="topic").columns[0].label is None
+
+
+def test_a_single_column_is_the_text_column(put: Any) -> None:
+    read = read_tables([put("t.csv", "anything\na\nb\n")])
+    assert read.corpus.texts == ["a", "b"]
+    assert any("'anything'" in n and "put a header line above it" in n for n in read.notes)
+
+
+def test_a_single_column_that_says_it_is_something_else(put: Any) -> None:
+    path = put("t.csv", "label\na\nb\n")
+    assert "name one of 'label' with --text-column" in refused(path)
+    assert read_tables([path], text_column="label").corpus.texts == ["a", "b"]
+
+
+def test_no_text_column(put: Any) -> None:
+    message = refused(put("t.csv", "foo,bar,label\na,b,c\n"))
+    assert "name one of 'foo', 'bar', 'label' with --text-column" in message
+
+
+def test_no_header(put: Any) -> None:
+    message = refused(put("t.csv", "where is my card,card\nsend money,transfer\n"))
+    assert "add a header line" in message
+
+
+def test_ambiguous_text_column(put: Any) -> None:
+    message = refused(put("t.csv", "title,body,label\na,b,c\n"))
+    assert "'title' or 'body': choose with --text-column" in message
+
+
+def test_ambiguous_label_column(put: Any) -> None:
+    path = put("t.csv", "text,intent,topic\na,b,c\n")
+    assert "'intent' or 'topic': choose with --label-column" in refused(path)
+    assert [chunk.texts for chunk in stream_table(path)] == [["a"]]  # predict needs no labels
+
+
+def test_two_columns_of_one_name(put: Any) -> None:
+    path = put("t.csv", "text,text\na,b\n")
+    assert "'text' or 'text': rename one" in refused(path)
+    assert "two columns are called 'text': rename" in refused(path, text_column="text")
+
+
+@pytest.mark.parametrize("role", ["text", "label", "id"])
+def test_a_named_column_that_is_not_there(put: Any, role: str) -> None:
+    message = refused(put("t.csv", "text,intent\na,b\n"), **{f"{role}_column": "nix"})
+    assert "no column 'nix'" in message
+    assert f"'text', 'intent' with --{role}-column" in message
+
+
+def test_one_column_for_two_purposes(put: Any) -> None:
+    path = put("t.csv", "text,label\na,b\n")
+    assert "two purposes" in refused(path, text_column="text", label_column="text")

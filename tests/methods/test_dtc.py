@@ -1,0 +1,131 @@
+"""DTC's own parts: the start of its logits, the target's running average, its stops."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.drawn_states import Drawn, draw
+from torch import Tensor
+
+from newfound.clustering.metrics import match_clusters
+from newfound.methods import dtc
+from newfound.methods import self_training as refining
+from newfound.methods.dtc import AveragedTarget, DTCConfig
+from newfound.methods.self_training import assignments, main_directions
+from newfound.progress import Stages
+from newfound.training.losses.student_t import target_distribution
+
+CONFIG = DTCConfig(warm_up=2, epochs=30, learning_rate=3e-3, batch=64, tolerance=0.0, starts=3)
+
+
+def trained(drawn: Drawn, config: DTCConfig) -> Tensor:
+    """q [N, K] of all texts after training."""
+    centres = dtc.train(drawn.start, drawn.task, config, 0, Stages(False))
+    return assignments(drawn.start.model, centres, drawn.start.inputs)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+@settings(deadline=None, max_examples=30)
+def test_main_directions_are_those_of_a_singular_value_decomposition(seed: int, count: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(20, 5)) * [5, 3, 2, 1, 0.5] + 7
+    found = (x - x.mean(0)) @ main_directions(torch.from_numpy(x), count).numpy().T
+    _, _, directions = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    wanted = np.zeros((20, count))
+    wanted[:, : min(5, count)] = (x - x.mean(0)) @ directions.T[:, :count]
+    np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-6)  # their sign is free
+
+
+@given(st.integers(0, 10_000), st.floats(0, 0.99), st.integers(1, 6))
+@settings(deadline=None, max_examples=30)
+def test_the_average_by_loop(seed: int, momentum: float, every: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    seen = [torch.rand(5, 3, generator=draw, dtype=torch.float64).softmax(1) for _ in range(12)]
+    target = AveragedTarget(momentum, every)
+    for t, q in enumerate(seen, start=1):
+        found = target(t, q)
+        if (t - 1) % every:
+            assert found is None
+            continue
+        # Epoch s of t weighs momentum^(t - s), and the weights sum to one.
+        weights = np.array([momentum ** (t - s) for s in range(1, t + 1)])
+        average = sum(w * old for w, old in zip(weights / weights.sum(), seen[:t], strict=True))
+        assert isinstance(average, Tensor)
+        assert found is not None
+        torch.testing.assert_close(found, target_distribution(average))
+
+
+def test_the_target_is_made_again_after_epochs_1_6_and_11() -> None:
+    target = AveragedTarget(0.6, 5)
+    q = torch.full((2, 2), 0.5)
+    assert [t for t in range(1, 15) if target(t, q) is not None] == [1, 6, 11]
+    assert all(AveragedTarget(0.6, 0)(t, q) is None for t in range(1, 15))
+
+
+def test_the_refresh_makes_texts_surer_of_their_category(tiny_encoder: str) -> None:
+    sure = []
+    for refresh in (5, 0):
+        drawn = draw(tiny_encoder, apart=1.2, head="residual")
+        q = trained(drawn, dataclasses.replace(CONFIG, refresh=refresh)).numpy()[drawn.hidden]
+        truth = drawn.truth[drawn.hidden]
+        cluster_of = {category: c for c, category in match_clusters(q.argmax(1), truth).items()}
+        own = np.array([cluster_of[category] for category in truth])
+        assert (q.argmax(1) == own).mean() > 0.9
+        sure.append(q[np.arange(len(own)), own].mean())
+    # Without it the assignments come to the first target and stay there.
+    assert sure[0] > sure[1] + 0.05
+
+
+def test_only_unlabelled_texts_are_clustered_and_trained_on(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[np.ndarray] = []
+    real = dtc.refine
+
+    def watched(start: object, task: object, chosen: np.ndarray, *given: object, **o: object):  # type: ignore[no-untyped-def]
+        rows.append(chosen)
+        return real(start, task, chosen, *given, **o)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(dtc, "refine", watched)
+    drawn = draw(tiny_encoder, each=10)
+    trained(drawn, dataclasses.replace(CONFIG, epochs=1))
+    np.testing.assert_array_equal(rows[0], drawn.task.unlabelled)
+    drawn = draw(tiny_encoder, each=10, known=6, labelled=10)
+    trained(drawn, dataclasses.replace(CONFIG, epochs=1))
+    assert len(rows[1]) == len(drawn.truth)  # nothing is unlabelled: all texts
+
+
+def test_logits_may_start_at_random(tiny_encoder: str) -> None:
+    lengths = []
+    for how in ("pca", "random"):
+        drawn = draw(tiny_encoder, each=10)
+        config = dataclasses.replace(CONFIG, epochs=0, logits_start=how)  # type: ignore[arg-type]
+        dtc.train(drawn.start, drawn.task, config, 0, Stages(False))
+        layer = drawn.start.model.logits
+        assert layer is not None
+        lengths.append(layer.weight.detach().norm(dim=1))
+    torch.testing.assert_close(lengths[0], torch.ones(6))
+    assert lengths[1].max() < 0.8  # even assignments, that is why
+
+
+def test_validation_texts_alone_stop_it_where_there_are_any(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = []
+    for scores in ([], [0.9, 0.8, 0.8, 0.8], [i / 100 for i in range(12)]):
+        drawn = draw(tiny_encoder, each=10)
+        if scores:
+            drawn.task = dataclasses.replace(
+                drawn.task, validation_texts=["rain"], validation_targets=np.array([0])
+            )
+            script = iter(scores)
+            monkeypatch.setattr(refining, "validation_nmi", lambda *given, s=script: next(s))
+        config = dataclasses.replace(
+            CONFIG, epochs=12, learning_rate=0.0, tolerance=0.001, patience=3
+        )
+        trained(drawn, config)
+        lengths.append(len(drawn.start.pretrained.history) - config.warm_up)
+    # Nothing moves: the second refresh, after epoch 6, shows it; validation goes by its own scores.
+    assert lengths == [6, 4, 12]

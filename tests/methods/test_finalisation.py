@@ -1,0 +1,47 @@
+"""The last step that methods share: how sure a model is learnt from texts that it did not see."""
+
+from typing import cast
+
+import numpy as np
+import torch
+
+from newfound.data.task import Task
+from newfound.encoding.feature_maps import FeatureMap
+from newfound.methods.finalisation import fitted_with
+
+
+def temperature(points: np.ndarray, targets: np.ndarray, learnable: np.ndarray) -> float:
+    """What two categories with prototypes on the two axes make of labelled points."""
+    task = Task(
+        texts=["a text"] * len(points),
+        targets=targets,
+        known=["left", "right"],
+        n_categories=2,
+        learnable=learnable,
+        validation_texts=[],
+        validation_targets=np.empty(0, np.int64),
+    )
+    features = torch.from_numpy(points.astype(np.float32))
+    return fitted_with(cast(FeatureMap, None), task, features, torch.eye(2)).temperature
+
+
+def draw() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    return np.eye(2)[truth] + 0.3 * rng.normal(size=(300, 2)), truth
+
+
+def test_labels_that_were_trained_on_say_nothing_of_how_sure_to_be() -> None:
+    points, truth = draw()
+    trained = np.arange(300) < 100
+    labels = np.where(trained, truth, -1)
+    wrong = np.where(trained, 1 - truth, -1)
+    assert temperature(points, labels, trained) == temperature(points, wrong, trained)
+
+
+def test_unseen_labels_that_the_model_gets_wrong_make_it_less_sure() -> None:
+    points, truth = draw()
+    nobody = np.zeros(300, bool)
+    right = np.where(np.arange(300) < 100, truth, -1)
+    wrong = np.where(np.arange(300) < 30, 1 - truth, right)
+    assert temperature(points, wrong, nobody) > 1.5 * temperature(points, right, nobody)

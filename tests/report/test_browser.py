@@ -1,0 +1,415 @@
+"""The report in a real browser."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import HOW, Browser, find_chromium
+from support.fake_run import write_fake_run
+
+import newfound.report.sample
+from newfound.report import write_report
+
+SECONDS = 2.0  # until the page is usable
+
+Open = Callable[..., Browser]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip(HOW)
+    one = Browser(executable, tmp_path_factory.mktemp("profile"))
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that writes a report once for each kind of run."""
+    made: dict[tuple[Any, ...], Path] = {}
+
+    def write(texts: int, known: int, novel: int, evil: bool = False) -> Path:
+        key = (texts, known, novel, evil)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("run")
+            made[key] = write_report(write_fake_run(folder, texts, known, novel, 1, evil=evil))
+        return made[key]
+
+    return write
+
+
+@pytest.fixture
+def page(browser: Browser, report: Callable[..., Path]) -> Browser:
+    """Return the browser with the report of 1,000 texts, in light colours on a desk."""
+    return opened(browser, report(1_000, 20, 10))
+
+
+def opened(browser: Browser, path: Path, width: int = 1280, phone: bool = False) -> Browser:
+    browser.size(width, 844 if phone else 900, phone)
+    browser.prefer("light")
+    browser.open(path)
+    browser.run("document.documentElement.style.scrollBehavior = 'auto'")
+    return browser
+
+
+def data_of(page: Browser) -> Any:
+    return json.loads(page.run("document.getElementById('data').textContent"))
+
+
+def names(page: Browser) -> list[str]:
+    """Return the names in the table that are shown, from the top."""
+    return page.run(
+        "[...document.querySelectorAll('#table-body tr:not([hidden]) button.name')]"
+        ".map(one => one.textContent)"
+    )
+
+
+def press(page: Browser, selector: str) -> None:
+    """Click the middle of an element with the mouse."""
+    x, y = page.run(
+        f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
+        "one.scrollIntoView({block: 'center'}); const box = one.getBoundingClientRect();"
+        "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+    )
+    page.click(x, y)
+
+
+def frame(page: Browser) -> None:
+    """Wait until what was asked for is drawn."""
+    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def write_in(page: Browser, selector: str, text: str) -> None:
+    page.run(f"document.querySelector({json.dumps(selector)}).focus()")
+    page.type(text)
+
+
+def marks(page: Browser, least: int = 200) -> int:
+    """Return how many pixels of the map are painted, at least so strongly."""
+    frame(page)
+    return page.run(
+        "(() => { const one = document.getElementById('map-canvas');"
+        "const all = one.getContext('2d').getImageData(0, 0, one.width, one.height).data;"
+        f"let n = 0; for (let i = 3; i < all.length; i += 4) n += all[i] > {least}; return n; }})()"
+    )
+
+
+def bare_map(page: Browser) -> None:
+    """Bring the map into view without the names on it."""
+    press(page, "#map-names")
+    page.run("document.getElementById('map-frame').scrollIntoView({block: 'center'})")
+    frame(page)
+
+
+def a_mark(page: Browser) -> tuple[float, float]:
+    """Return the place in the window of some text's mark on the map."""
+    return page.run(
+        "(() => { const one = document.getElementById('map-canvas');"
+        "const box = one.getBoundingClientRect(), pen = one.getContext('2d');"
+        "for (let y = 120; y < one.height; y++) for (let x = 20; x < one.width - 20; x++)"
+        "  if (pen.getImageData(x, y, 1, 1).data[3] > 200) return [box.x + x, box.y + y + 2]; })()"
+    )
+
+
+class TestLoading:
+    def test_no_complaint_and_no_request(self, page: Browser) -> None:
+        frame(page)
+        assert page.complaints() == []
+        assert [url.split("/")[-1] for url in page.requests()] == ["report.html"]
+
+    @pytest.mark.parametrize("texts", [1_000, 20_000])
+    def test_usable_in_time(
+        self, browser: Browser, report: Callable[..., Path], texts: int
+    ) -> None:
+        # The best of three: other work on the machine says nothing about the page.
+        taken = []
+        for _ in range(3):
+            opened(browser, report(texts, 60, 25))
+            frame(browser)
+            taken.append(browser.run("performance.now()") / 1000)
+        assert min(taken) < SECONDS
+        assert browser.complaints() == []
+
+    def test_size_on_disk(self, report: Callable[..., Path]) -> None:
+        assert report(20_000, 60, 25).stat().st_size < 8_000_000
+
+    @pytest.mark.parametrize(("width", "phone"), [(1280, False), (800, False), (360, True)])
+    @pytest.mark.parametrize("evil", [False, True])
+    def test_nothing_is_wider_than_the_window(
+        self, browser: Browser, report: Callable[..., Path], width: int, phone: bool, evil: bool
+    ) -> None:
+        page = opened(browser, report(300, 16, 6, evil), width, phone)
+        press(page, "#each-all")
+        press(page, "#table-body button.name")
+        frame(page)
+        assert page.run("document.documentElement.scrollWidth") <= width
+
+    def test_every_part_is_there(self, page: Browser) -> None:
+        assert page.run("document.querySelectorAll('#estimate svg').length") == 1
+        assert page.run("document.querySelectorAll('#training svg').length") == 6
+        assert page.run("document.querySelectorAll('.each').length") == 30
+        assert page.run("document.getElementById('heat').width") > 100
+        settings = page.run("document.getElementById('settings').textContent")
+        assert "newfound discover texts.csv --seed 0" in settings
+        assert '"temperature": 0.07' in settings
+
+    def test_a_sampled_map_says_so(
+        self, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(newfound.report.sample, "TOO_MANY", 500)
+        monkeypatch.setattr(newfound.report.sample, "SAMPLE", 300)
+        page = opened(browser, write_report(write_fake_run(tmp_path, 600, 5, 3, 0)))
+        hint = page.run("document.getElementById('map-hint').textContent")
+        assert "300 of the 600 texts" in hint
+
+    def test_a_run_with_nothing_recorded(self, browser: Browser, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 40, 0, 3, 0)
+        (tmp_path / "run.json").write_text('{"format": 1}')
+        (tmp_path / "history.jsonl").unlink()
+        page = opened(browser, write_report(tmp_path))
+        assert page.complaints() == []
+        assert "could not be drawn" not in page.run("document.getElementById('main').textContent")
+
+
+class TestSafety:
+    @pytest.fixture
+    def evil(self, browser: Browser, report: Callable[..., Path]) -> Browser:
+        page = opened(browser, report(300, 16, 6, True))
+        press(page, "#each-all")
+        press(page, "#table-body tr:nth-child(3) button.name")
+        for _ in range(3):
+            page.run("document.querySelectorAll('.more').forEach(one => one.click())")
+        return page
+
+    def test_texts_do_not_run(self, evil: Browser) -> None:
+        frame(evil)
+        assert evil.run("typeof window.hacked") == "undefined"
+        assert evil.run("document.querySelectorAll('img, iframe, link').length") == 0
+        assert evil.run("document.querySelectorAll('script').length") == 2
+        assert evil.run("document.querySelectorAll('style').length") == 1
+        assert evil.complaints() == []
+        assert len(evil.requests()) == 1
+
+    def test_texts_are_shown(self, evil: Browser) -> None:
+        shown = evil.run("document.getElementById('main').innerText")
+        assert "<script>window.hacked = 1</script>" in shown
+        assert "right to left ⟦U+202E⟧override" in shown
+        assert "(100,000 characters)" in shown
+
+    def test_a_direction_stays_inside_its_text(self, evil: Browser) -> None:
+        styles = evil.run(
+            "[...new Set([...document.querySelectorAll('.quotes .text, button.name bdi')]"
+            ".map(one => getComputedStyle(one).unicodeBidi))]"
+        )
+        assert styles == ["isolate"]
+
+    def test_the_policy_stops_what_would_get_in(self, page: Browser) -> None:
+        stopped = page.run(
+            "new Promise(done => { const seen = []; let left = 4;"
+            "document.addEventListener('securitypolicyviolation', event => {"
+            "  seen.push(event.effectiveDirective); if (--left === 0) done(seen.sort()); });"
+            "const add = (tag, set) => document.body.append("
+            "  Object.assign(document.createElement(tag), set));"
+            "add('script', {textContent: 'window.hacked = 8'});"
+            "add('style', {textContent: 'body { display: none }'});"
+            "add('img', {src: 'http://127.0.0.1:9/x.png'});"
+            "fetch('http://127.0.0.1:9/').catch(() => 0); })"
+        )
+        assert [re.sub("-elem$", "", one) for one in stopped] == [
+            "connect-src", "img-src", "script-src", "style-src",
+        ]  # fmt: skip
+        assert page.run("typeof window.hacked") == "undefined"
+        assert page.run("getComputedStyle(document.body).display") == "block"
+
+
+class TestTable:
+    def test_headings_sort_both_ways(self, page: Browser) -> None:
+        sizes = {one["name"]: one["size"] for one in data_of(page)["categories"]}
+        assert [sizes[name] for name in names(page)] == sorted(sizes.values(), reverse=True)
+        press(page, "#table-head [data-key=size] button")
+        assert [sizes[name] for name in names(page)] == sorted(sizes.values())
+        press(page, "#table-head [data-key=name] button")
+        assert names(page) == sorted(sizes)
+        sorts = page.run(
+            "[...document.querySelectorAll('#table-head [aria-sort]')]"
+            ".map(one => [one.dataset.key, one.getAttribute('aria-sort')])"
+        )
+        assert sorts == [["name", "ascending"]]
+
+    def test_words_and_kinds_filter(self, page: Browser) -> None:
+        categories = data_of(page)["categories"]
+        press(page, "#table-kinds [data-kind=novel]")
+        novel = {one["name"] for one in categories if one["kind"] == "novel"}
+        assert set(names(page)) == novel
+        write_in(page, "#table-filter", "REFUND")
+        assert set(names(page)) == {name for name in novel if "refund" in name}
+        assert "of 30 categories" in page.run("document.getElementById('table-count').textContent")
+        press(page, "#table-kinds [data-kind=all]")
+        assert set(names(page)) == {one["name"] for one in categories if "refund" in one["name"]}
+
+    def test_only_what_is_to_be_checked(self, page: Browser) -> None:
+        data = data_of(page)
+        press(page, "#table-flagged")
+        flagged = {item[0] for finding in data["findings"] for item in finding["items"]}
+        assert flagged
+        assert set(names(page)) == {data["categories"][at]["name"] for at in flagged}
+
+    def test_a_phone_sorts_by_a_list(self, browser: Browser, report: Callable[..., Path]) -> None:
+        page = opened(browser, report(1_000, 20, 10), 390, phone=True)
+        assert (
+            page.run("getComputedStyle(document.querySelector('#table thead')).display") == "none"
+        )
+        page.run(
+            "(() => { const one = document.getElementById('table-sort'); one.value = 'name';"
+            "one.dispatchEvent(new Event('change')); })()"
+        )
+        assert names(page) == sorted(names(page))
+
+
+class TestMap:
+    def test_hover_shows_the_text(self, page: Browser) -> None:
+        bare_map(page)
+        page.mouse("mouseMoved", *a_mark(page))
+        page.wait("!document.getElementById('map-tip').hidden")
+        data = data_of(page)
+        text = page.run("document.querySelector('#map-tip .text').textContent")
+        at = data["texts"]["text"].index(text)
+        category = data["categories"][data["texts"]["category"][at]]
+        assert category["name"] in page.run("document.getElementById('map-tip').textContent")
+        page.mouse("mouseMoved", 2, 400)
+        page.wait("document.getElementById('map-tip').hidden")
+
+    def test_click_chooses_a_category_everywhere(self, page: Browser) -> None:
+        bare_map(page)
+        before = marks(page)
+        page.click(*a_mark(page))
+        page.wait("document.querySelector('#panel h3.name') !== null")
+        name = page.run("document.querySelector('#panel h3.name').textContent")
+        assert name in page.run("document.getElementById('map-tip').textContent")
+        assert (
+            page.run("document.querySelector('tr[aria-current] button.name').textContent") == name
+        )
+        page.mouse("mouseMoved", 2, 400)
+        assert 0 < marks(page) < before / 2  # the others have faded
+        press(page, "#panel .panel-head button")
+        assert page.run("document.querySelector('tr[aria-current]')") is None
+        assert marks(page) == before
+
+    def test_a_name_in_the_table_chooses_and_leads_to_the_panel(self, page: Browser) -> None:
+        press(page, "#table-body tr:nth-child(5) button.name")
+        wanted = names(page)[4]
+        assert page.run("document.querySelector('#panel h3.name').textContent") == wanted
+        assert page.run("document.activeElement.id") == "panel"
+        top, bottom = page.run(
+            "(() => { const box = document.getElementById('panel').getBoundingClientRect();"
+            "return [box.top, box.bottom - innerHeight]; })()"
+        )
+        assert top >= 0
+        assert bottom < 200
+
+    def test_kinds_can_be_hidden(self, page: Browser) -> None:
+        bare_map(page)
+        both = marks(page)
+        press(page, "#map-known")
+        novel = marks(page)
+        press(page, "#map-novel")
+        assert 0 < novel < both
+        assert marks(page, 0) == 0
+
+    def test_search_finds_texts(self, page: Browser) -> None:
+        wanted = sum("invoice" in text.lower() for text in data_of(page)["texts"]["text"])
+        write_in(page, "#map-search", "Invoice")
+        page.wait(f"document.querySelector('#panel h3').textContent === '{wanted} texts found'")
+
+    def test_zoom_and_back(self, page: Browser) -> None:
+        bare_map(page)
+        whole = marks(page)
+        for _ in range(4):
+            press(page, "#map-in")
+        assert marks(page) != whole
+        press(page, "#map-reset")
+        assert marks(page) == whole
+
+    def test_keyboard_alone(self, page: Browser) -> None:
+        page.run("document.getElementById('map-canvas').focus()")
+        page.key("ArrowRight")
+        first = page.run("document.getElementById('map-live').textContent")
+        page.key("ArrowRight")
+        second = page.run("document.getElementById('map-live').textContent")
+        assert first
+        assert second not in ("", first)
+        page.key("Enter")
+        name = page.run("document.querySelector('#panel h3.name').textContent")
+        assert second.endswith(name)
+        page.key("Escape")
+        assert page.run("document.querySelector('#panel h3.name')") is None
+
+
+class TestRest:
+    def test_a_category_opens_its_part(self, page: Browser) -> None:
+        press(page, ".each summary")
+        page.wait("document.querySelector('.each .about') !== null")
+        text = page.run("document.querySelector('.each .about').textContent")
+        assert "Typical texts" in text
+        assert "Border texts" in text
+        assert "nearest, at distance" in text
+
+    def test_heat_map_reads_by_keyboard_and_stays_legible(
+        self, browser: Browser, report: Callable[..., Path]
+    ) -> None:
+        page = opened(browser, report(2_000, 112, 38))
+        assert page.run("document.getElementById('heat').clientWidth") <= 1200
+        press(page, "#heat-size button:nth-child(2)")
+        assert page.run("document.getElementById('heat').clientWidth / 150") >= 14
+        page.run("document.getElementById('heat').focus()")
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+            page.key(key)
+        table = data_of(page)["matching"]
+        said = page.run("document.getElementById('heat-readout').textContent")
+        assert said == (
+            f"Your “{table['rows'][1]}” and its match “{table['columns'][1]}”: "
+            f"distance {table['distances'][1][1]:.2f}"
+        )
+
+    def test_dark_by_the_system_and_by_the_button(self, page: Browser) -> None:
+        def page_colour() -> str:
+            return page.run("getComputedStyle(document.body).backgroundColor")
+
+        light = page_colour()
+        page.prefer("dark")
+        page.wait("document.getElementById('theme').textContent === 'Light'")
+        dark = page_colour()
+        assert dark != light
+        press(page, "#theme")
+        assert page_colour() == light
+        page.run("localStorage.clear()")
+
+    def test_paper_is_light_and_complete(self, page: Browser) -> None:
+        page.prefer("dark")
+        page.run(
+            "addEventListener('beforeprint', () => { window.printed = ["
+            "document.querySelectorAll('.each[open] .about').length,"
+            "document.documentElement.dataset.theme]; })"
+        )
+        pdf = page.call("Page.printToPDF", printBackground=True)["data"]
+        assert len(pdf) > 50_000
+        assert page.run("window.printed") == [30, "light"]
+        assert page.run("document.querySelectorAll('.each[open]').length") == 0
+        assert page.complaints() == []
+
+    def test_every_control_has_a_name_and_the_focus_shows(self, page: Browser) -> None:
+        unnamed = page.run(
+            "[...document.querySelectorAll('button, input, select, canvas[tabindex]')].filter("
+            "one => !(one.textContent.trim() || one.getAttribute('aria-label')"
+            "|| one.labels?.[0]?.textContent.trim())).map(one => one.outerHTML)"
+        )
+        assert unnamed == []
+        page.key("Tab")
+        outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
+        assert page.run("document.activeElement.textContent") == "Skip to the content"
+        assert outline == "solid"

@@ -1,0 +1,532 @@
+"""The report without a browser: what is read, what is pointed out, what stands in the file."""
+
+import base64
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.fake_run import EVIL, write_fake_run
+
+from newfound.cli.main import build_parser
+from newfound.errors import InputError
+from newfound.report import write_report
+from newfound.report.data import prepare
+from newfound.report.findings import findings
+from newfound.report.page import page
+from newfound.report.run import Run, read_run
+from newfound.report.sample import SAMPLE, map_sample, quotas
+from newfound.report.shape import parts
+from newfound.report.shown import UNSEEN, embedded, shown
+from newfound.result import Category
+
+
+def category(at: int, kind: str, size: int, total: int, **other: Any) -> Category:
+    values = {
+        "id": at, "name": f"{kind} {at}", "kind": kind, "size": size, "share": size / total,
+        "labelled": size // 3 if kind == "known" else 0, "keywords": ("one", "two"),
+        "examples": ("typical",), "border": ("border",), "confidence": 0.9 - 0.001 * at,
+        "nearest": at ^ 1, "nearest_distance": 0.5 + 0.001 * at,
+        "distance": 0.1 + 0.001 * at if kind == "known" else None,
+    }  # fmt: skip
+    return Category(**(values | other))
+
+
+def quiet_run(known: int = 8, novel: int = 4, each: int = 30) -> Run:
+    """Return a run in which nothing deserves a remark."""
+    total = (known + novel) * each
+    kinds = ["known"] * known + ["novel"] * novel
+    of = np.repeat(np.arange(known + novel), each)
+    rng = np.random.default_rng(0)
+    distances = np.full((known, known + novel), 0.8)
+    distances[np.arange(known), np.arange(known)] = 0.1
+    categories = [category(i, kind, each, total) for i, kind in enumerate(kinds)]
+    names = [c.name for c in categories]
+    return Run(
+        name="run",
+        texts=[f"text {i}" for i in range(total)],
+        category=of,
+        predicted=of.copy(),
+        given=(of < known) & (np.arange(total) % 3 == 0),
+        probability=np.full(total, 0.9),
+        xy=rng.normal(size=(total, 2)) + 20 * of[:, None],
+        categories=categories,
+        info={
+            "format": 1,
+            "matching": {
+                "labelled": names[:known],
+                "prototypes": names,
+                "distances": distances.tolist(),
+            },
+        },
+        history=[],
+    )
+
+
+def changed(run: Run, at: int, **values: Any) -> Run:
+    """Return the run with other values for one category."""
+    categories = list(run.categories)
+    categories[at] = replace(categories[at], **values)
+    return replace(run, categories=categories)
+
+
+def found(run: Run) -> dict[str, list[tuple[int, int | None]]]:
+    return {f.kind: [(i.category, i.other) for i in f.items] for f in findings(run)}
+
+
+class TestReading:
+    @pytest.mark.parametrize("parquet", [False, True])
+    def test_texts_come_back_as_they_were(self, tmp_path: Path, parquet: bool) -> None:
+        run = read_run(write_fake_run(tmp_path, 60, 16, 4, 0, evil=True, parquet=parquet))
+        assert len(run.texts) == 60
+        assert set(EVIL) <= set(run.texts)
+        assert run.xy.shape == (60, 2)
+        assert run.given.sum() == run.info["labelled"]
+        sizes = np.bincount(run.category, minlength=20)
+        assert [c.size for c in run.categories] == sizes.tolist()
+
+    def test_words_that_mean_missing_elsewhere_are_texts(self, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
+        table.loc[:2, "text"] = ["NA", "null", "None"]
+        table.to_csv(tmp_path / "assignments.csv", index=False)
+        assert read_run(tmp_path).texts[:3] == ["NA", "null", "None"]
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_line_ends_inside_texts_stay_there(self, tmp_path: Path, end: str) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
+        wanted = ["one\rtwo", "one\ntwo", "one\r\ntwo", "\x00 and \x1a"]
+        table.loc[:3, "text"] = wanted
+        table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
+        run = read_run(tmp_path)
+        assert run.texts[:4] == wanted
+        assert np.isfinite(run.xy).all()
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_characters_without_a_language_stay_as_they_are(self, tmp_path: Path, end: str) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
+        wanted = ["one\rtwo", "\ue000 and \ue001"]
+        table.loc[:1, "text"] = wanted
+        table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
+        assert read_run(tmp_path).texts[:2] == wanted
+
+    def test_a_folder_that_is_none(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="is not a folder"):
+            read_run(tmp_path / "absent")
+
+    @pytest.mark.parametrize("name", ["run.json", "categories.json", "assignments.csv"])
+    def test_a_missing_file_is_named(self, tmp_path: Path, name: str) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        (tmp_path / name).unlink()
+        with pytest.raises(InputError, match=re.escape(name)):
+            read_run(tmp_path)
+
+    @pytest.mark.parametrize("name", ["run.json", "categories.json"])
+    @pytest.mark.parametrize("content", ['{"half', '"text"'])
+    def test_a_damaged_file_is_named(self, tmp_path: Path, name: str, content: str) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        (tmp_path / name).write_text(content)
+        with pytest.raises(InputError, match=re.escape(name)):
+            read_run(tmp_path)
+
+    def test_another_format_is_refused(self, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        (tmp_path / "run.json").write_text('{"format": 2}')
+        with pytest.raises(InputError, match="format 2"):
+            read_run(tmp_path)
+
+    def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv").drop(columns="probability")
+        table.to_csv(tmp_path / "assignments.csv", index=False)
+        with pytest.raises(InputError, match="'probability'"):
+            read_run(tmp_path)
+
+    def test_a_category_of_another_run_is_named_with_its_row(self, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        table = pd.read_csv(tmp_path / "assignments.csv", keep_default_na=False)
+        table.loc[4, "category"] = "stranger"
+        table.to_csv(tmp_path / "assignments.csv", index=False)
+        with pytest.raises(InputError, match=r"row 5: .*'stranger'"):
+            read_run(tmp_path)
+
+    def test_half_a_line_of_history_is_left_out(self, tmp_path: Path) -> None:
+        write_fake_run(tmp_path, 30, 3, 2, 0)
+        whole = len(read_run(tmp_path).history)
+        with (tmp_path / "history.jsonl").open("a") as file:
+            file.write('{"stage": "trai')
+        assert len(read_run(tmp_path).history) == whole
+
+
+class TestShown:
+    @given(st.text(alphabet=st.characters(exclude_categories=[]), max_size=80), st.integers(1, 60))
+    def test_every_character_can_be_seen_and_written(self, text: str, limit: int) -> None:
+        seen = shown(text, limit)
+        assert not UNSEEN.search(seen)
+        seen.encode("utf-8")
+
+    @given(st.text(alphabet="abc ?!é漢字שלום😀", max_size=50))
+    def test_an_ordinary_text_stays_as_it_is(self, text: str) -> None:
+        assert shown(text, 50) == text
+
+    def test_a_long_text_is_cut(self) -> None:
+        assert shown("W" * 100_000, 300) == "W" * 300 + "…"
+
+    def test_direction_overrides_are_named_and_honest_marks_stay(self) -> None:
+        assert shown("a\u202eb", 9) == "a⟦U+202E⟧b"
+        assert shown("\u200f\u05e9\u05dc", 9) == "\u200f\u05e9\u05dc"
+
+    @given(st.recursive(st.text() | st.integers(), lambda kids: st.lists(kids, max_size=4)))
+    def test_embedded_json_holds_no_markup_and_comes_back(self, value: Any) -> None:
+        text = embedded(value)
+        assert not set(text) & set("<>&\u2028\u2029")
+        assert json.loads(text) == value
+
+
+class TestFindings:
+    def test_a_quiet_run_has_none(self) -> None:
+        assert findings(quiet_run()) == []
+
+    def test_known_without_a_new_text(self) -> None:
+        run = quiet_run()
+        assert found(replace(run, given=run.given | (run.category == 3))) == {"absent": [(3, 2)]}
+
+    def test_no_absence_when_all_texts_are_labelled(self) -> None:
+        run = quiet_run(novel=0)
+        assert "absent" not in found(replace(run, given=np.ones(len(run.texts), dtype=bool)))
+
+    def test_novel_close_to_known(self) -> None:
+        run = changed(quiet_run(), 9, nearest=2, nearest_distance=0.2)
+        assert found(run) == {"same": [(9, 2)]}
+        # The same closeness to a novel one, or of a known one, says nothing of the kind.
+        assert found(changed(quiet_run(), 9, nearest_distance=0.2)) == {}
+        assert found(changed(quiet_run(), 2, nearest=9, nearest_distance=0.2)) == {}
+
+    def test_novel_that_matches_labels_as_well_as_the_match(self) -> None:
+        run = quiet_run()
+        run.info["matching"]["distances"][4][10] = 0.105
+        assert found(run) == {"same": [(10, 4)]}
+
+    def test_novel_that_takes_labelled_texts(self) -> None:
+        run = quiet_run()
+        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:6]] = 8
+        assert found(run) == {"same": [(8, 1)]}
+
+    def test_known_that_takes_labelled_texts(self) -> None:
+        run = quiet_run()
+        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:6]] = 5
+        assert found(run) == {"doubted": [(1, 5)]}
+
+    def test_a_few_moved_texts_are_no_news(self) -> None:
+        run = quiet_run()
+        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:2]] = 8
+        assert found(run) == {}
+
+    def test_two_in_one(self) -> None:
+        run = quiet_run()
+        run.xy[np.flatnonzero(run.category == 6)[:12]] += 9
+        assert found(run) == {"two": [(6, None)]}
+
+    def test_small(self) -> None:
+        assert found(changed(quiet_run(), 11, size=4)) == {"small": [(11, None)]}
+        assert found(changed(quiet_run(), 11, size=5)) == {}
+
+    def test_unsure_category(self) -> None:
+        assert found(changed(quiet_run(), 5, confidence=0.6)) == {"mixed": [(5, 4)]}
+
+    def test_far_from_labels(self) -> None:
+        assert found(changed(quiet_run(), 5, distance=0.4)) == {"far": [(5, None)]}
+
+    def test_dominant(self) -> None:
+        assert found(changed(quiet_run(), 5, share=0.6)) == {"dominant": [(5, None)]}
+
+    def test_unsure_overall_counts_only_texts_without_a_label(self) -> None:
+        run = quiet_run()
+        low = np.where(run.given, 0.1, 0.9)
+        assert found(replace(run, probability=low)) == {}
+        assert found(replace(run, probability=1 - low)) == {"unsure": []}
+
+    def test_number_of_categories(self) -> None:
+        run = quiet_run()
+        tried = {"candidates": [8, 12, 16], "scores": [0.1, 0.5, 0.2]}
+        run.info["estimate"] = tried | {"estimate": 12, "low": 11, "high": 13}
+        assert found(run) == {}
+        run.info["estimate"] |= {"low": 8, "high": 16}
+        assert found(run) == {"wide": []}
+        tried["scores"] = [0.1, 0.5, 0.9]
+        run.info["estimate"] = tried | {"estimate": 15, "low": 14, "high": 16}
+        assert found(run) == {"edge": []}
+
+    def test_nothing_novel(self) -> None:
+        assert found(quiet_run(novel=0)) == {"no-novel": []}
+
+    def test_notes_of_the_run_come_last_and_in_bounds(self) -> None:
+        run = changed(quiet_run(), 11, size=4)
+        run.info["notes"] = [f"note {i}" for i in range(60)]
+        last = findings(run)[-1]
+        assert (last.kind, last.level, len(last.lines)) == ("notes", "note", 51)
+        assert last.lines[-1] == "and 10 more in run.json"
+
+
+class TestShape:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_one_cloud_is_one(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        assert parts(rng.normal(size=(40, 2)) * [3, 1]) is None
+        assert parts(rng.random((200, 2))) is None
+
+    @pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
+    def test_two_clouds_are_two_in_any_direction(self, angle: float) -> None:
+        rng = np.random.default_rng(3)
+        away = 8 * np.array([np.cos(angle), np.sin(angle)])
+        cloud = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(30, 2)) + away])
+        assert parts(cloud) == (50, 30)
+
+    def test_strays_and_few_points_are_not_a_second_group(self) -> None:
+        rng = np.random.default_rng(4)
+        cloud = np.concatenate([rng.normal(size=(90, 2)), rng.normal(size=(5, 2)) + 40])
+        assert parts(cloud) is None
+        assert parts(np.array([[0.0, 0.0], [9.0, 9.0]] * 5)) is None
+        assert parts(np.zeros((50, 2))) is None
+
+
+class TestSample:
+    def test_all_texts_are_shown_below_the_limit(self) -> None:
+        assert map_sample(np.zeros(99_999, dtype=np.int64), 0) is None
+
+    def test_every_category_keeps_its_share_and_small_ones_stay(self) -> None:
+        category = np.repeat([0, 1, 2], [60_000, 39_996, 4])
+        chosen = map_sample(category, 0)
+        assert chosen is not None
+        assert len(chosen) == len(set(chosen.tolist())) == SAMPLE
+        counts = np.bincount(category[chosen])
+        assert counts[2] == 4
+        assert abs(counts[0] / SAMPLE - 0.6) < 0.01
+        again = map_sample(category, 0)
+        assert again is not None
+        assert (again == chosen).all()
+
+    @given(st.lists(st.integers(0, 500), min_size=1, max_size=30), st.integers(1, 600))
+    def test_quotas_add_up_and_never_ask_for_more_than_there_is(
+        self, sizes: list[int], total: int
+    ) -> None:
+        take = quotas(np.array(sizes), total)
+        assert (take >= 0).all()
+        assert (take <= sizes).all()
+        assert take.sum() == min(total, sum(sizes))
+
+
+class TestData:
+    def test_the_commands_that_it_proposes_are_commands(self, tmp_path: Path) -> None:
+        data = prepare(read_run(write_fake_run(tmp_path / "a run", 60, 3, 2, 1)))
+        proposed = [step["code"] for step in data["steps"] if "code" in step]
+        assert proposed
+        for command in proposed:
+            program, *arguments = shlex.split(command)
+            assert program == "newfound"
+            assert hasattr(build_parser().parse_args(arguments), "run")
+
+    def test_headline_adds_up(self, tmp_path: Path) -> None:
+        run = read_run(write_fake_run(tmp_path, 500, 9, 4, 1))
+        data = prepare(run)
+        assert data["title"] == "500 texts: 9 known and 4 novel categories"
+        assert sum(part["texts"] for part in data["bar"]) == 500
+        assert [number["value"] for number in data["numbers"][:3]] == ["500", "9", "4"]
+        for entry, one in zip(data["categories"], run.categories, strict=True):
+            assert entry["size"] == one.size == one.labelled + entry["pile"]
+
+    def test_map_keeps_places_up_to_scale(self) -> None:
+        run = quiet_run()
+        texts = prepare(run)["texts"]
+        placed = np.stack([texts["x"], texts["y"]], axis=1).astype(float) * [1, -1]
+        wanted = run.xy - run.xy.mean(axis=0)
+        placed -= placed.mean(axis=0)
+        scale = (placed * wanted).sum() / (wanted**2).sum()
+        assert np.abs(placed - scale * wanted).max() < 2
+
+    def test_a_text_without_a_place_is_left_out_and_counted(self) -> None:
+        run = quiet_run()
+        run.xy[7] = np.nan
+        texts = prepare(run)["texts"]
+        assert (len(texts["text"]), texts["unplaced"]) == (len(run.texts) - 1, 1)
+        assert "text 7" not in texts["text"]
+
+    def test_the_models_other_answer_is_kept(self) -> None:
+        run = quiet_run()
+        run.predicted[0] = 9
+        data = prepare(run)
+        assert data["texts"]["predicted"] == {0: 9}
+        assert data["categories"][0]["moved"] == [[9, 1]]
+
+    def test_a_large_run_is_sampled_and_says_so(self) -> None:
+        texts = prepare(quiet_run(each=9_000))["texts"]
+        assert (texts["sampled"], texts["total"]) == (True, 108_000)
+        assert len(texts["text"]) == len(texts["x"]) == len(texts["given"]) == SAMPLE
+
+    @pytest.mark.parametrize("text", ["plain words " * 90, "漢字" * 400, "<&>" * 200])
+    def test_twenty_thousand_texts_stay_under_eight_megabytes(self, text: str) -> None:
+        run = quiet_run(known=100, novel=60, each=125)
+        many = [replace(c, examples=(text,) * 5, border=(text,) * 5) for c in run.categories]
+        run = replace(run, texts=[f"{i} {text}" for i in range(20_000)], categories=many)
+        data = prepare(run)
+        assert len(page(data).encode("utf-8")) < 8_000_000
+        # No more is cut away than must be.
+        assert data["texts"]["limit"] >= 40
+
+    def test_no_number_that_json_lacks(self) -> None:
+        run = changed(quiet_run(), 0, confidence=float("nan"), nearest=-1)
+        run.probability[3] = np.nan
+        run = replace(run, history=[{"stage": "training", "epoch": 1, "loss": float("inf")}])
+        data = prepare(run)
+        embedded(data)
+        assert data["categories"][0]["confidence"] is None
+        assert data["texts"]["probability"][3] == -1
+        assert data["curves"] == []
+
+    def test_curves_keep_their_order_and_points(self, tmp_path: Path) -> None:
+        curves = prepare(read_run(write_fake_run(tmp_path, 40, 3, 2, 0)))["curves"]
+        assert [(c["stage"], c["name"]) for c in curves][:3] == [
+            ("pretraining", "loss"),
+            ("pretraining", "validation_accuracy"),
+            ("training", "loss"),
+        ]
+        assert curves[0]["points"][:2] == [[1, 3.0], [2, 1.5]]
+
+    def test_a_loss_of_one_term_is_one_curve(self) -> None:
+        rows = [
+            {"stage": "training", "epoch": e, "loss": 1 / e, "term": 1 / e, "other": 2.0}
+            for e in (1, 2, 3)
+        ]
+        curves = prepare(replace(quiet_run(), history=rows))["curves"]
+        assert [curve["name"] for curve in curves] == ["loss", "other"]
+
+    def test_scores_are_percentages(self) -> None:
+        run = quiet_run()
+        run.info["scores"] = {"all": 57.2, "known": 71.2, "novel": None}
+        shown_score = prepare(run)["numbers"][-1]
+        assert (shown_score["value"], shown_score["note"]) == (
+            "57%",
+            "against the truth: known 71%",
+        )
+
+    def test_a_bare_run_needs_no_records(self) -> None:
+        run = quiet_run(known=0, novel=3)
+        data = prepare(replace(run, info={"format": 1}))
+        assert (data["matching"], data["estimate"], data["curves"]) == (None, None, [])
+        assert data["title"] == "90 texts: 0 known and 3 novel categories"
+
+
+class Markup(HTMLParser):
+    """Collect the elements of a page, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, list[str]] = {"script": [], "style": []}
+        self._open = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+        if tag in self.inside:
+            self.inside[tag].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._open in self.inside:
+            self.inside[self._open][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the same report twice: with ordinary and with hostile texts."""
+    folder = tmp_path_factory.mktemp("pages")
+    return [
+        write_report(write_fake_run(folder / str(evil), 60, 16, 4, 0, evil=evil)).read_text()
+        for evil in (False, True)
+    ]
+
+
+class TestPage:
+    def test_hostile_texts_add_no_element(self, pages: list[str]) -> None:
+        plain, evil = (Markup(text) for text in pages)
+        assert [tag for tag, _ in plain.tags] == [tag for tag, _ in evil.tags]
+        assert json.loads(evil.inside["script"][0])["categories"]
+
+    def test_policy_allows_this_script_and_style_and_nothing_else(self, pages: list[str]) -> None:
+        markup = Markup(pages[1])
+        policy = next(a["content"] for t, a in markup.tags if a.get("http-equiv"))
+        digest = {
+            tag: base64.b64encode(hashlib.sha256(texts[-1].encode()).digest()).decode()
+            for tag, texts in markup.inside.items()
+        }
+        assert policy == (
+            f"default-src 'none'; script-src 'sha256-{digest['script']}'; "
+            f"style-src 'sha256-{digest['style']}'; base-uri 'none'; form-action 'none'"
+        )
+
+    def test_nothing_points_outside(self, pages: list[str]) -> None:
+        for _, attributes in Markup(pages[1]).tags:
+            assert not {"src", "style", "onclick", "onload"} & set(attributes)
+            assert (attributes.get("href") or "#").startswith("#")
+
+    def test_both_dark_sets_of_colours_are_the_same(self, pages: list[str]) -> None:
+        style = Markup(pages[0]).inside["style"][0]
+        sets = re.findall(r"\{\s*(color-scheme: dark;.*?)\}", style, flags=re.DOTALL)
+        assert len(sets) == 2
+        assert sets[0].split() == sets[1].split()
+
+    def test_scripts_never_read_a_string_as_markup_or_code(self, pages: list[str]) -> None:
+        script = Markup(pages[0]).inside["script"][-1]
+        for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
+                     "Function(", "fetch(", "XMLHttpRequest", "import("):  # fmt: skip
+            assert name not in script
+
+
+class TestWriting:
+    def test_beside_the_run_or_elsewhere(self, tmp_path: Path) -> None:
+        run = write_fake_run(tmp_path / "run", 30, 3, 2, 0)
+        assert write_report(run) == run / "report.html"
+        other = write_report(run, tmp_path / "other.html")
+        assert other.read_text() == (run / "report.html").read_text()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["other.html", "run"]
+
+    def test_a_name_for_the_folder(self, tmp_path: Path) -> None:
+        run = write_fake_run(tmp_path / ".unfinished", 30, 3, 2, 0)
+        text = write_report(run, name="final run").read_text()
+        assert "newfound report 'final run'" in text
+        assert ".unfinished" not in text
+
+    def test_no_folder_to_write_to(self, tmp_path: Path) -> None:
+        run = write_fake_run(tmp_path / "run", 30, 3, 2, 0)
+        with pytest.raises(InputError, match="cannot write"):
+            write_report(run, tmp_path / "absent" / "report.html")
+
+    def test_needs_no_torch(self) -> None:
+        code = "import sys, newfound.report; sys.exit('torch' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+    @settings(max_examples=15, deadline=None)
+    @given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=40))
+    def test_any_name_and_text_can_be_written(self, name: str, text: str) -> None:
+        run = changed(quiet_run(), 9, name=name, keywords=(text,), examples=(text,))
+        run.texts[0] = text
+        markup = Markup(page(prepare(run)))
+        data = json.loads(markup.inside["script"][0])
+        assert data["categories"][9]["name"] == (shown(name, 80) or "(no name)")

@@ -1,0 +1,240 @@
+"""Export: what is written is what Label Studio, Rasa and a CSV reader get back."""
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fake_run import EVIL, write_fake_run
+
+from newfound.cli.main import main
+from newfound.errors import InputError
+from newfound.report.run import read_run
+from newfound.storage.export import (
+    Selection,
+    _intent_name,
+    _renamed,
+    _write_labelstudio,
+    _write_rasa,
+    export_run,
+    select,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_fake_run(tmp_path_factory.mktemp("runs") / "run", 300, 4, 3, seed=0)
+
+
+@pytest.fixture(scope="module")
+def evil_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "evil"
+    return write_fake_run(folder, 300, 12, 8, seed=0, evil=True, parquet=True)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+def read_rasa(path: Path) -> dict[str, list[str]]:
+    """The examples of each intent as Rasa's documentation describes them."""
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert data.keys() == {"version", "nlu"}
+    assert data["version"] == "3.1"
+    intents: dict[str, list[str]] = {}
+    for item in data["nlu"]:
+        assert item.keys() == {"intent", "examples"}
+        assert isinstance(item["intent"], str)
+        assert item["intent"] not in intents
+        lines = item["examples"].splitlines()
+        assert all(line.startswith("- ") for line in lines)
+        intents[item["intent"]] = [line[2:] for line in lines]
+    return intents
+
+
+def check_labelstudio(path: Path) -> tuple[list[dict], list[str]]:
+    """The tasks and the choices, each task checked against the labelling configuration."""
+    view = ElementTree.fromstring(path.with_suffix(".xml").read_text(encoding="utf-8"))
+    assert view.tag == "View"
+    text, choices = view.find("Text"), view.find("Choices")
+    assert text is not None
+    assert choices is not None
+    names = [choice.attrib["value"] for choice in choices.findall("Choice")]
+    assert len(set(names)) == len(names)
+    assert choices.attrib["toName"] == text.attrib["name"]
+    field = text.attrib["value"].removeprefix("$")
+    tasks = json.loads(path.read_text(encoding="utf-8"))
+    for task in tasks:
+        assert isinstance(task["data"][field], str)
+        (kind,) = task.keys() - {"data"}
+        ((answer,),) = (task[kind],)
+        (result,) = answer["result"]
+        assert result["from_name"] == choices.attrib["name"]
+        assert result["to_name"] == text.attrib["name"]
+        assert result["type"] == "choices"
+        (chosen,) = result["value"]["choices"]
+        assert chosen in names
+        assert kind == "annotations" or 0 <= answer["score"] <= 1
+    return tasks, names
+
+
+def test_csv_holds_every_text_as_it_was(evil_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    export_run(evil_run, out, "csv")
+    run = read_run(evil_run)
+    rows = read_csv(out)
+    assert [row["label"] for row in rows] == [run.categories[i].name for i in run.category]
+    assert [row["text"] for row in rows] == run.texts
+
+
+def test_labelstudio_gets_labels_as_annotations_and_answers_as_predictions(
+    run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "tasks.json"
+    paths, _, notes = export_run(run, out, "labelstudio")
+    assert paths == [out, tmp_path / "tasks.xml"]
+    assert notes == []
+    tasks, names = check_labelstudio(out)
+    source = read_run(run)
+    assert names == [category.name for category in source.categories]
+    for i, task in enumerate(tasks):
+        answer = task["annotations" if source.given[i] else "predictions"][0]
+        assert task["data"]["text"] == source.texts[i]
+        assert answer["result"][0]["value"]["choices"] == [names[source.category[i]]]
+        if not source.given[i]:
+            assert answer["score"] == pytest.approx(source.probability[i], abs=1e-4)
+
+
+def test_labelstudio_takes_any_name_and_text(evil_run: Path, tmp_path: Path) -> None:
+    export_run(evil_run, tmp_path / "tasks.json", "labelstudio")
+    tasks, names = check_labelstudio(tmp_path / "tasks.json")
+    assert [task["data"]["text"] for task in tasks] == read_run(evil_run).texts
+    assert len(names) == 20
+    # Label Studio would put a field of the task in the place of these.
+    assert not any(re.search(r"\$[\w\[\].{}]", name) for name in names)
+
+
+def test_rasa_gets_an_intent_a_category(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "nlu.yml"
+    _, _, notes = export_run(run, out, "rasa")
+    source = read_run(run)
+    intents = read_rasa(out)
+    assert list(intents) == [c.name.replace(" ", "_") for c in source.categories]
+    for i, examples in enumerate(intents.values()):
+        texts = [source.texts[row] for row in np.flatnonzero(source.category == i)]
+        assert examples == list(dict.fromkeys(texts))
+    assert notes[0].startswith("intent names differ from category names where needed: ")
+
+
+def test_rasa_takes_any_name_and_text(evil_run: Path, tmp_path: Path) -> None:
+    export_run(evil_run, tmp_path / "nlu.yml", "rasa")
+    intents = read_rasa(tmp_path / "nlu.yml")
+    assert all(re.fullmatch(r"[\w.-]+", name) for name in intents)
+    source = read_run(evil_run)
+    used = {int(i) for i in source.category}
+    assert len(intents) == len(used)
+    lines = [line for examples in intents.values() for line in examples]
+    assert EVIL[-1] in lines
+    assert "line break and tab and separators end" in lines
+
+
+def test_rasa_sees_no_entity_where_the_user_wrote_brackets(tmp_path: Path) -> None:
+    texts = ["see [here](http://x)", 'a [b]{"entity": "c"}', "d[0][1]", "(a) [b] {c}"]
+    chosen = Selection(["x"], texts, np.zeros(4, int), np.zeros(4, bool), np.ones(4))
+    _write_rasa(chosen, tmp_path / "nlu.yml")
+    assert read_rasa(tmp_path / "nlu.yml") == {
+        "x": ["see [here] (http://x)", 'a [b] {"entity": "c"}', "d[0] [1]", "(a) [b] {c}"]
+    }
+
+
+@given(texts=st.lists(st.text(max_size=30), min_size=1), names=st.lists(st.text(), min_size=1))
+def test_whatever_the_texts_and_names_every_file_can_be_read(
+    texts: list[str], names: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    count = len(texts)
+    category = np.arange(count) % len(names)
+    chosen = Selection(names, texts, category, category % 2 == 0, np.full(count, 0.5))
+    _write_rasa(chosen, folder / "nlu.yml")
+    intents = read_rasa(folder / "nlu.yml") if any(map(visible, texts)) else {}
+    lines = [" ".join(line.split()) for examples in intents.values() for line in examples]
+    for text in texts:
+        assert not visible(text) or visible(text) in map(visible, lines)
+    assert not any(re.search(r"\][(\[{]", line) for line in lines)
+    _write_labelstudio(chosen, folder / "tasks.json")
+    tasks, choices = check_labelstudio(folder / "tasks.json")
+    assert [task["data"]["text"] for task in tasks] == texts
+    assert len(choices) == len(names)
+
+
+def visible(text: str) -> str:
+    """What is left of a text without white space and what a YAML file cannot hold."""
+    unsafe = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\ufeff", "\ufffe", "\uffff"}
+    return "".join(c for c in text if not c.isspace() and c not in unsafe)
+
+
+def test_names_that_fit_stay_and_no_two_become_one() -> None:
+    names, notes = _renamed(["a b", "a_b", "a/b", "?!", "Fine-1.0", "a_b"], _intent_name, "intent")
+    assert names == ["a_b_2", "a_b", "a_b_3", "intent", "Fine-1.0", "a_b_4"]
+    assert len(notes) == 1
+    assert "'a b' is 'a_b_2'" in notes[0]
+    assert notes[0].endswith("and 1 more")
+
+
+def test_categories_kind_and_probability_choose_the_texts(run: Path) -> None:
+    source = read_run(run)
+    first, last = source.categories[0].name, source.categories[-1].name
+    assert select(source, [first, last], "all", 0).names == [first, last]
+    assert select(source, [first, last], "novel", 0).names == [last]
+    assert select(source, [], "known", 0).names == [c.name for c in source.categories[:4]]
+    chosen = select(source, [], "all", 0.8)
+    assert (chosen.given | (chosen.probability >= 0.8)).all()
+    assert len(chosen.texts) == (source.given | (source.probability >= 0.8)).sum() < 300
+    assert chosen.given.sum() == source.given.sum()
+
+
+def test_what_cannot_be_exported_is_said(run: Path, tmp_path: Path) -> None:
+    name = read_run(run).categories[-1].name
+    bad = [
+        ({"categories": [name[:-1]]}, f"did you mean {name!r}"),
+        ({"categories": ["zzzzz"]}, "newfound info"),
+        ({"categories": [name], "kind": "known"}, "no text of run is left to export"),
+        ({"min_probability": 1.5}, "between 0 and 1"),
+        ({"min_probability": float("nan")}, "between 0 and 1"),
+    ]
+    for options, said in bad:
+        with pytest.raises(InputError, match=re.escape(said)):
+            export_run(run, tmp_path / "out.csv", "csv", **options)
+    for to, file, said in (
+        ("rasa", "out.json", ".yml or .yaml"),
+        ("labelstudio", "out.xml", ".json"),
+        ("csv", "missing/out.csv", "cannot write"),
+    ):
+        with pytest.raises(InputError, match=said):
+            export_run(run, tmp_path / file, to)
+    with pytest.raises(InputError, match="is not a folder"):
+        export_run(tmp_path / "nothing", tmp_path / "out.csv", "csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "file", "there"), [("csv", "a.csv", "a.csv"), ("labelstudio", "a.json", "a.xml")]
+)
+def test_the_command_keeps_a_file_unless_forced(
+    run: Path, tmp_path: Path, to: str, file: str, there: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / there).write_text("mine")
+    command = ["export", str(run), "--to", to, "-o", str(tmp_path / file), "--kind", "novel"]
+    assert main(command) == 2
+    assert f"{there} exists" in capsys.readouterr().err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    assert main([*command, "--force"]) == 0
+    assert re.search(r"\d+ texts of 3 categories: ", capsys.readouterr().out)
+    assert (tmp_path / there).read_text() != "mine"

@@ -1,0 +1,238 @@
+"""A model on disk: what is there, and what is said when it is not as it should be."""
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from support.small_texts import QUICK, SmallTask, everything_under, small_task
+
+from newfound import CategoryDiscoverer, InputError
+from newfound.storage.model_files import FORMAT, read_categories
+
+FILES = {
+    "encoder.json",
+    "encoder.safetensors",
+    "model.json",
+    "prototypes.safetensors",
+    "tokenizer.json",
+}
+
+
+@pytest.fixture(scope="module")
+def task() -> SmallTask:
+    return small_task()
+
+
+@pytest.fixture(scope="module")
+def saved(
+    tiny_encoder: str, task: SmallTask, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[CategoryDiscoverer, Path]:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    discoverer = CategoryDiscoverer("dpn", tiny_encoder, 4, "fast", settings=QUICK)
+    discoverer.fit(task.texts, task.labels).save(folder)
+    return discoverer, folder
+
+
+@pytest.fixture
+def copy(saved: tuple[CategoryDiscoverer, Path], tmp_path: Path) -> Path:
+    shutil.copytree(saved[1], tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_all_files_may_be_read_by_whom_the_umask_lets(
+    saved: tuple[CategoryDiscoverer, Path],
+) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in saved[1].iterdir()}
+    before = os.umask(0)
+    os.umask(before)
+    assert modes == dict.fromkeys(FILES, 0o666 & ~before)
+
+
+def change(folder: Path, **changes: Any) -> None:
+    about = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**about, **changes}))
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        CategoryDiscoverer.load(folder)
+    message = str(caught.value)
+    assert str(folder) in message
+    return message
+
+
+def test_a_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path]) -> None:
+    assert everything_under(saved[1]) == FILES
+    about = json.loads((saved[1] / "model.json").read_text())
+    assert about["format"] == FORMAT
+    assert about["known"] == ["bank", "travel"]
+    assert about["config"]["settings"]["epochs"] == 1
+    assert len(about["categories"]) == 4
+
+
+def test_a_model_needs_nothing_but_its_folder(
+    saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
+) -> None:
+    change(copy, parameters={**saved[0].get_params(), "encoder": str(tmp_path / "gone")})
+    assert (CategoryDiscoverer.load(copy).predict(task.texts) == saved[0].predict(task.texts)).all()
+
+
+def test_a_run_folder_holds_a_model(
+    saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
+) -> None:
+    found = CategoryDiscoverer.load(tmp_path)  # whose model/ is the copy
+    assert (found.predict(task.texts) == saved[0].predict(task.texts)).all()
+
+
+def test_saving_twice_replaces_the_first(
+    saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
+) -> None:
+    (copy / "left over").write_text("from before")
+    saved[0].save(copy)
+    assert everything_under(tmp_path) == {"model", *(f"model/{name}" for name in FILES)}
+    CategoryDiscoverer.load(copy)
+
+
+def test_saving_replaces_nothing_but_a_model(
+    saved: tuple[CategoryDiscoverer, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter").write_text("years of work")
+    with pytest.raises(InputError, match="exists and is no model of newfound"):
+        saved[0].save(folder)
+    with pytest.raises(InputError, match="exists and is no model of newfound"):
+        saved[0].save(folder / "chapter")
+    with pytest.raises(InputError, match="cannot write"):
+        saved[0].save(folder / "chapter" / "model")
+    assert everything_under(tmp_path) == {"thesis", "thesis/chapter"}
+    (folder / "chapter").unlink()
+    saved[0].save(folder)  # an empty folder is free to use
+    assert everything_under(folder) == FILES
+
+
+def test_numbers_of_any_kind_can_be_saved(
+    tiny_encoder: str, task: SmallTask, tmp_path: Path
+) -> None:
+    chosen = {**QUICK, "learning_rate": np.float32(1e-3), "batch": np.int64(8)}
+    discoverer = CategoryDiscoverer(
+        "dpn", Path(tiny_encoder), np.int64(4), "fast", seed=np.int64(3), settings=chosen
+    )
+    discoverer.fit(task.texts, task.labels).save(tmp_path / "model")
+    found = CategoryDiscoverer.load(tmp_path / "model")
+    assert (found.seed, found.n_categories, found.encoder) == (3, 4, tiny_encoder)
+    assert found.settings["batch"] == 8
+    assert found.settings["learning_rate"] == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("damage", ["gone", "empty", "half", "garbage", "other"])
+def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None:
+    path = copy / name
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "half":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "garbage":
+        path.write_bytes(b"\xff\xfe" + content[2:])
+    else:
+        path.write_bytes(b"[1, 2]" if name.endswith("json") else b"\x02" + b"\0" * 7 + b"{}")
+    message = refused(copy)
+    assert len(message) < 600
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "horoscope"},
+        {"kind": ["encoder"]},
+        {"known": 5},
+        {"known": ["a"] * 9},
+        {"temperature": "warm"},
+        {"temperature": None},
+        {"categories": []},
+        {"categories": {}},
+        {"categories": ["a", "b", "c", "d"]},
+        {"categories": [{"id": 0}] * 4},
+        {"parameters": {"speed": 3}},
+        {"parameters": None},
+    ],
+)
+def test_a_changed_model_file_is_said(copy: Path, changes: dict[str, Any]) -> None:
+    change(copy, **changes)
+    assert "damaged" in refused(copy)
+
+
+def test_prototypes_of_another_model_are_said(copy: Path) -> None:
+    path = copy / "prototypes.safetensors"
+    arrays = load_file(path)
+    for other in (
+        {"something": arrays["prototypes"]},
+        {"prototypes": arrays["prototypes"][:, :7].copy()},
+        {"prototypes": arrays["prototypes"][0].copy()},
+        {"prototypes": np.vstack([arrays["prototypes"]] * 2)},
+    ):
+        save_file(other, path)
+        assert "damaged" in refused(copy)
+
+
+def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
+    change(copy, format=FORMAT + 1)
+    message = refused(copy)
+    assert f"has format {FORMAT + 1}" in message
+    assert "install a newer newfound" in message
+
+
+@pytest.mark.parametrize("content", ["{}", '{"format": "x"}', '{"format": null}', "[]", "no json"])
+def test_a_foreign_file_is_said(copy: Path, content: str) -> None:
+    (copy / "model.json").write_text(content)
+    message = refused(copy)
+    assert "damaged" in message or "not written by newfound" in message
+
+
+def test_places_without_a_model(tmp_path: Path) -> None:
+    assert "does not exist" in refused(tmp_path / "nowhere")
+    assert "holds no model of newfound" in refused(tmp_path)
+    (tmp_path / "file").write_text("x")
+    assert "holds no model of newfound" in refused(tmp_path / "file")
+
+
+def test_no_code_in_a_model_is_run(copy: Path, tmp_path: Path) -> None:
+    import pickle
+
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (tmp_path / "boom",)
+
+    for name in FILES:
+        content = (copy / name).read_bytes()
+        (copy / name).write_bytes(pickle.dumps(Bomb()))
+        refused(copy)
+        (copy / name).write_bytes(content)
+    assert not (tmp_path / "boom").exists()
+
+
+def test_categories_are_read_back_or_said_to_be_damaged(
+    saved: tuple[CategoryDiscoverer, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "categories.json"
+    entries = json.loads((saved[1] / "model.json").read_text())["categories"]
+    path.write_text(json.dumps(entries))
+    assert read_categories(path) == saved[0].category_list_
+    for content in ("{", "{}", "[{}]", "[1]", '["a"]', "null"):
+        path.write_text(content)
+        if content == "{}":
+            continue
+        with pytest.raises(InputError, match="damaged"):
+            read_categories(path)
+    with pytest.raises(InputError, match="damaged"):
+        read_categories(tmp_path / "gone.json")

@@ -1,0 +1,1 @@
+"""What several tests share: small texts and tables, tiny data sets, a browser."""
