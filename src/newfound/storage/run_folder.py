@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 Columns = Mapping[str, "Sequence[Any] | np.ndarray"]
-FORMATS = ("csv", "parquet")
 PACKAGES = ("numpy", "pandas", "safetensors", "scikit-learn", "scipy", "tokenizers", "torch")
 
 
