@@ -442,6 +442,20 @@ def test_estimate(command: Command, task: SmallTask, tiny_encoder: str, tmp_path
     assert len(found["candidates"]) == len(found["scores"]) == len(curve)
 
 
+@pytest.mark.parametrize("method", ["newfound", "dpn", "sae"])
+def test_estimate_is_what_discover_estimates_with_the_same_method(
+    command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path, method: str
+) -> None:
+    chosen = ["--encoder", tiny_encoder, "--method", method, "--effort", "fast"]
+    if method != "newfound":
+        chosen += ["--set", "epochs=2"]
+    table = put(tmp_path / "t.csv", task)
+    found = json.loads(command("estimate", table, *chosen, "--json").out)
+    done = command("discover", table, *chosen, "-o", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["estimate"] == found
+
+
 @pytest.mark.parametrize("labels", ["none", "all"])
 def test_estimate_at_the_edges(
     command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path, labels: str

@@ -130,7 +130,7 @@ def estimate(options: argparse.Namespace) -> None:
     corpus, notes = _read_corpus(options)
     tell(notes)
     tell(check_corpus(corpus, None))
-    found = count_categories(corpus, config, Stages())
+    found = count_categories(corpus, config, Stages(), _settings(options))
     if options.json:
         print(json.dumps(found.to_dict()))
         return

@@ -254,8 +254,8 @@ def _add_estimate(commands: Any) -> None:
         "Estimate the number of categories in the texts and show the curve behind it.",
     )
     _add_tables(command)
-    # Counting trains nothing: what is about training says nothing here.
-    add_run_flags(command, leave_out=("method", "n_categories", "effort", "validation_share"))
+    # Counting comes before training on the labels, so the validation part does not matter.
+    add_run_flags(command, leave_out=("n_categories", "validation_share"))
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(run=_lazy("estimate"))
 
