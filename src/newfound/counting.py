@@ -31,14 +31,15 @@ def count_categories(
     with seeded(config.seed, device):
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)
-        features = find_method(config.method).counting_features(
-            task,
-            encoder,
-            method_config,
-            seed=config.seed,
-            stages=stages,
-            cache=Path(config.cache) if config.cache else None,
-        )
+        method = find_method(config.method)
+        arguments = {
+            "seed": config.seed,
+            "stages": stages,
+            "cache": Path(config.cache) if config.cache else None,
+        }
+        if method.estimate is not None:
+            return method.estimate(task, encoder, method_config, **arguments)
+        features = method.counting_features(task, encoder, method_config, **arguments)
     with stages.stage("counting categories"):
         targets = torch.from_numpy(task.targets).to(features.device)
         return estimate_categories(features, targets, seed=config.seed)

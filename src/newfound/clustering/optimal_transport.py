@@ -7,14 +7,20 @@ TINY = 1e-30  # a category that no text comes near still gets a finite scale
 
 
 def sinkhorn(
-    scores: Tensor, epsilon: float, iterations: int, class_prior: Tensor | None = None
+    scores: Tensor,
+    epsilon: float,
+    iterations: int,
+    class_prior: Tensor | None = None,
+    strength: float = 1.0,
 ) -> Tensor:
     """Assign texts to categories softly, each category with about its share of the texts.
 
     exp(scores / epsilon) is scaled column by column, then row by row, `iterations` times. Rows come
-    last, so row sums are exact and column sums as close as the iterations bring them (relaxed
-    marginals). Only the two sets of scales change, so an iteration costs two matrix-vector
-    products. No gradient flows through it.
+    last, so row sums are exact and column sums as close as the iterations bring them. With a
+    strength f below 1 the column scales are raised to the power f: this solves unbalanced optimal
+    transport whose column sums are penalised by lambda KL(sums || N class_prior) with
+    f = lambda / (lambda + epsilon). Only the two sets of scales change, so an iteration costs two
+    matrix-vector products. No gradient flows through it.
 
     Parameters
     ----------
@@ -26,6 +32,8 @@ def sinkhorn(
         With 0 the result is the softmax of each row, without any constraint on category sizes.
     class_prior : Tensor of shape [K], optional
         Expected share of each category, summing to 1; uniform by default.
+    strength : float
+        How strongly category sizes are held to the prior: 1 exactly, 0 not at all.
 
     Returns
     -------
@@ -46,10 +54,12 @@ def sinkhorn(
         top = logs.amax(1)
         kernel = (logs - top[:, None]).exp()  # [N, K]
         rows = (top - top.max()).exp()  # [N]
+        if strength < 1:  # few iterations are enough from rows that sum to 1
+            rows = 1 / kernel.sum(1)
         columns = logs.new_ones(logs.shape[1])  # [K]
         share = logs.shape[0] / logs.shape[1] if class_prior is None else len(logs) * class_prior
         for _ in range(iterations):
-            columns = share / (rows @ kernel).clamp(min=TINY)
+            columns = (share / (rows @ kernel).clamp(min=TINY)) ** strength
             rows = 1 / (kernel @ columns)
         found = kernel * columns
         return found / found.sum(1, keepdim=True)

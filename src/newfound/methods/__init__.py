@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from newfound.clustering.n_categories import Estimate
 from newfound.config import override
 from newfound.errors import InputError
 from newfound.methods import (
@@ -38,6 +39,9 @@ class Method:
     uses_labels: bool = True
     # The features [N, d] that `fit` counts categories with, from the same arguments as `fit`.
     counting_features: Callable[..., Tensor] = preparation.counting_features
+    # The method's own estimate of the number of categories, from the same arguments as `fit`, where
+    # it does not count such features with `clustering.n_categories`.
+    estimate: Callable[..., Estimate] | None = None
     # How the method clusters features (features [N, d], k, seed -> clusters [N]) if it has no rule
     # for new texts, so that a test part has to be clustered by itself.
     cluster: Callable[[np.ndarray, int, int], np.ndarray] | None = None
@@ -50,7 +54,7 @@ METHODS: dict[str, Method] = {
         newfound.EFFORTS,
         "pseudo-labels by optimal transport from an initial clustering, neighbour contrast",
         "this project, docs/method.md",
-        counting_features=newfound.counting_features,
+        estimate=newfound.estimate,
     ),
     "dpn": Method(
         dpn.fit,

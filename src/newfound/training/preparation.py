@@ -142,7 +142,7 @@ def prepare(
     seed: int,
     stages: Stages,
     cache: Path | None,
-    count_with: Callable[[Encoded], Tensor] = encoded_features,
+    estimate: Callable[[Encoded], Estimate] | None = None,
 ) -> Prepared:
     """Encode the texts, count the categories if need be, and pretrain.
 
@@ -158,8 +158,8 @@ def prepare(
     stages : Stages
     cache : Path, optional
         Folder for the output of frozen layers and for pretrained weights.
-    count_with : callable
-        Gives the features [N, d] that categories are counted with.
+    estimate : callable, optional
+        Estimates the number of categories in place of `count_categories`.
 
     Returns
     -------
@@ -168,7 +168,12 @@ def prepare(
     encoded = encode_texts(task, encoder, config, stages=stages, cache=cache)
     model, tokens, inputs = encoded.model, encoded.tokens, encoded.inputs
     # Before training: afterwards labelled texts lie closer together than others of their category.
-    k, estimate = count_categories(task, lambda: count_with(encoded), seed, stages)
+    if estimate is None or task.n_categories is not None:
+        k, found = count_categories(task, lambda: encoded_features(encoded), seed, stages)
+    else:
+        with stages.stage("counting categories"):
+            found = estimate(encoded)
+        k = found.n_categories
     pretrained = pretrain(
         model,
         task,
@@ -187,4 +192,4 @@ def prepare(
         model.freeze(frozen_count(trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
             inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    return Prepared(model, tokens, inputs, pretrained, k, estimate)
+    return Prepared(model, tokens, inputs, pretrained, k, found)

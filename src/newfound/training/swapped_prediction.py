@@ -58,6 +58,7 @@ def train_swapped(
     stage: str = "training",
     log_prior: Callable[[Tensor], Tensor] | None = None,
     class_prior: Tensor | None = None,
+    strength: float = 1.0,
     before_epoch: Callable[[int], bool] | None = None,
 ) -> list[dict[str, Any]]:
     """Train a model and a classifier on labels and pseudo-labels, in place.
@@ -80,6 +81,8 @@ def train_swapped(
         Gives the log prior [R, K] of each category for the texts in rows [R].
     class_prior : Tensor of shape [K], optional
         Expected share of each category; uniform by default.
+    strength : float
+        How strongly category sizes are held to the class prior, see `sinkhorn`.
     before_epoch : callable, optional
         Called with the number of each epoch, from 1; returns True if it replaced the classifier's
         directions, whose optimiser state is then dropped.
@@ -131,6 +134,7 @@ def train_swapped(
                 iterations=config.sinkhorn_iterations,
                 log_prior=prior,
                 class_prior=class_prior,
+                strength=strength,
             )
         }
         if labelled_size:

@@ -1,117 +1,127 @@
-"""Class prior: the share of the unlabelled texts that each category is expected to have.
+"""Class prior: how many of the unlabelled texts each category is expected to have, and how surely.
 
-1. `estimate_class_prior` reads the sizes of known categories off their numbers of labels.
-2. `size_variation` measures how much known categories differ in size beyond chance.
-3. `update_class_prior` then mixes in the sizes that a clustering found: the more known categories
-   differ, the less the labels say of the sizes of novel ones.
+Pseudo-labels that are free drift into few categories; pseudo-labels that are held to equal sizes
+tear large categories apart. Which of the two a table needs, its known categories show: labels pin
+them, so the sizes that a weakly constrained clustering gives them are reliable.
+
+1. `size_variation` measures how much the known categories that occur differ in size.
+2. `evenness` turns that into a weight between 0 (sizes differ) and 1 (sizes are equal).
+3. `estimate_class_prior` moves the sizes that were found towards equal sizes by that weight, and
+   sets how strongly the optimal transport holds to them.
 """
 
-import math
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-SMOOTHING = 4  # pseudo-counts added to a category's number of labels: few labels say little
-MIN_UNLABELLED = 0.5  # share of a category left to be found, however many labels it has
-CHANCE = 2.0  # standard deviations by which numbers of labels may differ by chance
-EVEN_WEIGHT = 0.1  # variation at which the sizes found count as much as the estimated ones
-TYPICAL = 0.3  # variation that labels must be able to tell from chance to be relied on
+WEAK = 0.2  # strength at which sizes are first found, and the least later on
+STRONG = 0.8  # strength where all categories are of one size
+UNLABELLED = 0.5  # strength where no label tells whether sizes differ
+HALF = 0.45  # variation of sizes at which the evenness is one half
+STEEPNESS = 4.0  # of the evenness around it
+OCCURS = 0.2  # of the median size: a known category that has fewer texts is taken to be absent
+USUAL = 0.5  # of the expected size: a category that has fewer texts keeps the size found
+MIN_UNLABELLED = 0.25  # of a category's size, left to be found however many labels it has
 
 
-def estimate_class_prior(targets: Tensor, k: int, *, from_labels: bool = True) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class ClassPrior:
+    """Expected sizes for the optimal transport, and how strongly it holds to them."""
+
+    shares: Tensor  # [K], summing to 1
+    strength: float  # see `clustering.optimal_transport.sinkhorn`
+    evenness: float | None = None  # None: no label tells
+
+    def to(self, device: torch.device) -> "ClassPrior":
+        """Return the same prior on another device."""
+        return ClassPrior(self.shares.to(device), self.strength, self.evenness)
+
+
+def uniform_prior(k: int, strength: float) -> ClassPrior:
+    """Return equal shares for k categories."""
+    return ClassPrior(torch.full((k,), 1 / k), strength)
+
+
+def size_variation(sizes: np.ndarray) -> float:
+    """Return how much the sizes of the categories that occur differ: 0 if they are all equal.
+
+    The interquartile range divided by the median, scaled to be the coefficient of variation of a
+    normal distribution. Categories that were given the texts of several, or that no longer occur,
+    hardly change it. With fewer than three categories that occur it is 1.
+
+    Examples
+    --------
+    >>> round(size_variation(np.array([40, 41, 39, 0, 40, 200])), 2)
+    0.02
+    >>> size_variation(np.array([10, 100, 1000])) > 3
+    True
+    """
+    occurring = sizes[_occurs(sizes)].astype(float)
+    if len(occurring) < 3:
+        return 1.0
+    low, median, high = np.percentile(occurring, [25, 50, 75])
+    return float((high - low) / (1.349 * median))
+
+
+def evenness(variation: float) -> float:
+    """Return the weight of equal sizes, from 1 (no variation) to 0.
+
+    Examples
+    --------
+    >>> evenness(0.0), evenness(HALF)
+    (1.0, 0.5)
+    """
+    return float(1 / (1 + (variation / HALF) ** STEEPNESS))
+
+
+def estimate_class_prior(assigned: Tensor, targets: Tensor, k: int) -> ClassPrior:
     """Estimate the share of the unlabelled texts that each category has.
-
-    Known categories are taken to be as large as novel ones on average, and relative to each other
-    as their smoothed numbers of labels. Labelled texts are subtracted. Labels may come from
-    elsewhere, so at least `MIN_UNLABELLED` of a category is assumed to be left.
 
     Parameters
     ----------
+    assigned : Tensor of shape [N]
+        Category that a weakly constrained clustering gave each text.
     targets : Tensor of shape [N]
         Known category of each text, -1 where unlabelled.
     k : int
-        Number of categories, known ones included.
-    from_labels : bool
-        Whether to use the numbers of labels; otherwise the prior is uniform.
+        Number of categories, known ones first.
 
     Returns
     -------
-    Tensor of shape [K]
-        Shares that sum to 1.
+    ClassPrior
+        Without labels: uniform, of medium strength.
 
     Examples
     --------
     >>> import torch
-    >>> estimate_class_prior(torch.tensor([-1, -1, -1, -1]), 2).tolist()
-    [0.5, 0.5]
+    >>> targets = torch.tensor([0, 1, 2] + [-1] * 40)
+    >>> assigned = torch.tensor([0, 1, 2] + [0] * 10 + [1] * 10 + [2] * 10 + [3] * 10)
+    >>> prior = estimate_class_prior(assigned, targets, 4)
+    >>> round(prior.strength, 2), [round(share, 2) for share in prior.shares.tolist()]
+    (0.8, [0.24, 0.24, 0.24, 0.27])
     """
-    even = torch.full((k,), 1 / k, device=targets.device)
-    labels = targets[targets >= 0].bincount().float()  # [M]
-    if not from_labels or not len(labels):
-        return even
-    sizes = even * len(targets)
-    known = sizes[: len(labels)] * (labels + SMOOTHING) / (labels + SMOOTHING).mean()
-    sizes[: len(labels)] = torch.maximum(known - labels, MIN_UNLABELLED * known)
-    return sizes / sizes.sum()
+    labelled = targets >= 0
+    labels = targets[labelled].bincount().cpu().numpy().astype(float)  # [M]
+    known = len(labels)
+    if known == 0:
+        return uniform_prior(k, UNLABELLED)
+    found = assigned[~labelled].bincount(minlength=k).cpu().numpy().astype(float)  # [K]
+    weight = evenness(size_variation(found[:known]))
+    occurs = _occurs(found[:known])
+    size = float((found[:known] + labels)[occurs].mean()) if occurs.any() else 1.0
+    sizes = np.maximum(found, 1.0)
+    left = np.maximum(size - labels, MIN_UNLABELLED * size)  # [M]
+    usual = occurs & (sizes[:known] > USUAL * left)
+    even = np.concatenate([np.where(usual, left, sizes[:known]), np.full(k - known, size)])
+    sizes = even**weight * sizes ** (1 - weight)
+    shares = torch.from_numpy(sizes / sizes.sum()).float().to(assigned.device)
+    return ClassPrior(shares, WEAK + (STRONG - WEAK) * weight, weight)
 
 
-def size_variation(targets: Tensor) -> float:
-    """Return the squared coefficient of variation of the sizes of known categories.
-
-    Numbers of labels differ by chance, too: drawn from categories of one size, their variance would
-    be about their mean. Only the excess counts; it is 0 where chance explains all of it. Where
-    labels are so few that chance could hide a typical variation, the result is `EVEN_WEIGHT`, so
-    that estimated and found sizes count equally.
-
-    Parameters
-    ----------
-    targets : Tensor of shape [N]
-        Known category of each text, -1 where unlabelled.
-
-    Examples
-    --------
-    >>> import torch
-    >>> size_variation(torch.arange(4).repeat_interleave(50))
-    0.0
-    """
-    labels = targets[targets >= 0].bincount().double()  # [M]
-    free = len(labels) - 1
-    if free < 1:
-        return EVEN_WEIGHT
-    mean = float(labels.mean())
-    dispersion = float((labels - mean).square().sum()) / mean  # by chance: free +- sqrt(2 free)
-    chance = CHANCE * math.sqrt(2 * free)
-    if dispersion > free + chance:
-        return float(labels.var() - mean) / mean**2
-    return 0.0 if free * mean * TYPICAL > chance else EVEN_WEIGHT
-
-
-def update_class_prior(estimated: Tensor, labels: Tensor, variation: float) -> Tensor:
-    """Mix the estimated class prior with the category sizes that a clustering found.
-
-    Parameters
-    ----------
-    estimated : Tensor of shape [K]
-        What `estimate_class_prior` returned.
-    labels : Tensor of shape [N]
-        Category that the clustering gave each unlabelled text.
-    variation : float
-        What `size_variation` returned: the larger, the more the found sizes count; at 0 the
-        estimate stays as it is.
-
-    Returns
-    -------
-    Tensor of shape [K]
-        Shares that sum to 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> update_class_prior(torch.tensor([0.5, 0.5]), torch.tensor([0, 0, 0, 1]), 0.1).tolist()
-    [0.625, 0.375]
-    """
-    if variation <= 0 or not len(labels):
-        return estimated
-    found = labels.bincount(minlength=len(estimated)).clamp(min=1).to(estimated.dtype)
-    weight = variation / (variation + EVEN_WEIGHT)
-    return (1 - weight) * estimated + weight * found / found.sum()
+def _occurs(sizes: np.ndarray) -> np.ndarray:
+    """Return which categories have a size worth speaking of [M]."""
+    if not (sizes > 0).any():
+        return np.zeros(len(sizes), bool)
+    return np.asarray(sizes >= OCCURS * np.median(sizes[sizes > 0]))

@@ -14,13 +14,18 @@ Neighbours are found again every few epochs.
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
-from newfound.methods.newfound.config import NewfoundConfig, enough_epochs
+from newfound.methods.newfound.config import (
+    LABELLED_BATCH,
+    REFRESH,
+    NewfoundConfig,
+    enough_epochs,
+)
 from newfound.progress import Stages
 from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.masking import replace_words
@@ -57,16 +62,11 @@ def train_contrast(
     epochs = enough_epochs(config.epochs, n, config.batch)
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
-    projection: nn.Module = nn.Identity()
-    if config.projection:
-        inner = nn.Linear(model.width, model.width)
-        outer = nn.Linear(model.width, config.projection)
-        projection = nn.Sequential(inner, nn.GELU(), outer).to(device)
     # Held-out texts count as unlabelled: nothing may learn from their labels.
     labels = np.where(task.learnable, task.targets, -1)
     targets = torch.from_numpy(labels).to(device)
     learnable = np.flatnonzero(task.learnable)
-    size, labelled_size = min(config.batch, n), min(config.labelled_batch, len(learnable))
+    size, labelled_size = min(config.batch, n), min(LABELLED_BATCH, len(learnable))
     count = neighbour_count(n, prepared.k, config.neighbour_share)
     neighbours = nearest_neighbours(features, count)  # [N, k]
 
@@ -76,7 +76,7 @@ def train_contrast(
             views = cells.within(0, 2 * size)
             states = replace_words(states, views, model, config.replaced_words)
         raw = model.from_states(states, cells)
-        unit = F.normalize(projection(raw[: 2 * size]).float(), dim=1)
+        unit = F.normalize(raw[: 2 * size].float(), dim=1)
         anchors = rows[:size]
         positive = positives(anchors, neighbours[anchors], targets[anchors])
         found = {
@@ -88,14 +88,14 @@ def train_contrast(
         return found
 
     optimiser = Optimiser(
-        [model, projection, classifier] if labelled_size else [model, projection],
+        [model, classifier] if labelled_size else [model],
         config.learning_rate,
         schedule_steps=-(-n // size) * epochs,
         graphs=inputs.resident,
     )
     with stages.stage("contrast", epochs) as advance:
         for epoch in range(1, epochs + 1):
-            if epoch > 1 and (epoch - 1) % config.refresh == 0:
+            if epoch > 1 and (epoch - 1) % REFRESH == 0:
                 # In place, where recorded steps read them
                 neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))
             model.train()

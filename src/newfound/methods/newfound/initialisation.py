@@ -5,14 +5,16 @@ labels put them, and two categories that began as one stay merged. So a round pa
 its labels; the next starts anew from points that no training has moved.
 
 1. Run k-means with the labelled texts pinned, and improve it by split-merge moves.
-2. Update the class prior by the sizes found (`class_prior.update_class_prior`).
-3. Every round: start a residual head and a cosine classifier at the means of the present labels,
-   train them on pseudo-labels, assign each text to its nearest prototype, update the class prior.
+2. Train one round with weakly held sizes, and estimate the class prior from what it finds
+   (`class_prior.estimate_class_prior`).
+3. Start from the k-means again. Every round: start a residual head and a cosine classifier at the
+   means of the present labels, train them on pseudo-labels, assign each text to its nearest
+   prototype.
 4. Repeat with other seeds and keep the clustering of least pseudo-label loss: where categories were
    merged or split, the two views of a text agree less.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,17 @@ from newfound.clustering.split_merge import split_merge
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import PointFeatures
-from newfound.methods.newfound.class_prior import update_class_prior
+from newfound.methods.newfound.class_prior import (
+    UNLABELLED,
+    WEAK,
+    ClassPrior,
+    estimate_class_prior,
+    uniform_prior,
+)
+from newfound.methods.newfound.config import SPLIT_MERGE_EVERY, NewfoundConfig
 from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
-from newfound.training.swapped_prediction import SwappedPredictionConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,20 +47,18 @@ class InitialClustering:
     """The categories that training starts from."""
 
     labels: Tensor  # [N]; labelled texts have their own
-    class_prior: Tensor  # [K]: share of the unlabelled texts that each category has
+    class_prior: ClassPrior
     loss: float  # of the pseudo-labels in the last epoch; 0 without rounds
-    history: list[dict[str, Any]] = field(default_factory=list)  # losses of each epoch
+    history: list[dict[str, Any]]  # losses of each epoch
 
 
-def best_initial_clustering(
+def initial_clustering(
     points: Tensor,
     task: Task,
-    config: SwappedPredictionConfig,
-    priors: Priors,
+    k: int,
+    config: NewfoundConfig,
+    known_log_odds: Tensor,
     *,
-    rounds: int,
-    runs: int,
-    split_merge_every: int,
     seed: int,
     stages: Stages,
 ) -> InitialClustering:
@@ -65,86 +71,112 @@ def best_initial_clustering(
     ----------
     points : Tensor of shape [N, d]
     task : Task
-    config : SwappedPredictionConfig
-        Settings of every round.
-    priors : Priors
-    rounds : int
-        Rounds of pseudo-label training; 0: k-means only, once.
-    runs : int
-        How many clusterings to compute.
-    split_merge_every : int
-        Epochs between split-merge moves; 0: none, neither after k-means.
+    k : int
+        Number of categories.
+    config : NewfoundConfig
+    known_log_odds : Tensor of shape [N]
+        Log-odds that each text is of a known category.
     seed : int
         Random seed of the first run; each run adds one.
     stages : Stages
     """
-    found = [
-        initial_clustering(
-            points,
-            task,
-            config,
-            priors,
-            rounds=rounds,
-            split_merge_every=split_merge_every,
-            seed=seed + run,
-            stages=stages,
-        )
-        for run in range(runs if rounds else 1)
+    targets = torch.from_numpy(task.targets).to(points.device)
+    unit = F.normalize(points.float(), dim=1)
+    starts = [
+        _kmeans(points, targets, k, config, known_log_odds, seed=seed + run, stages=stages)
+        for run in range(config.initialisations if config.initialisation_rounds else 1)
     ]
-    best = min(found, key=lambda clustering: clustering.loss)
-    lines = [
-        {**line, "run": run, "chosen": clustering is best}
-        for run, clustering in enumerate(found, start=1)
-        for line in clustering.history
-    ]
-    history = [{**line, "epoch": epoch} for epoch, line in enumerate(lines, start=1)]
-    return replace(best, history=history)
+    weak = uniform_prior(k, WEAK if len(task.known) else UNLABELLED).to(points.device)
+    priors = Priors(known_log_odds, config.known_prior, weak)
+    history: list[dict[str, Any]] = []
+    if config.class_prior and len(task.known):
+        found, losses = train_round(unit, task, starts[0], config, priors, seed=seed, stages=stages)
+        history += [{**line, "run": 0, "round": 0, "chosen": True} for line in losses]
+        priors = replace(priors, class_prior=estimate_class_prior(found, targets, k))
+    runs = []
+    for run, labels in enumerate(starts):
+        loss, lines = 0.0, list[dict[str, Any]]()
+        for round_ in range(config.initialisation_rounds):
+            found, losses = train_round(
+                unit, task, labels, config, priors, seed=seed + run + round_, stages=stages
+            )
+            labels = torch.where(targets >= 0, targets, found)
+            loss = float(losses[-1]["pseudo_labels"]) if losses else 0.0
+            lines += [{**line, "run": run + 1, "round": round_ + 1} for line in losses]
+        runs.append(InitialClustering(labels, priors.class_prior, loss, lines))
+    best = min(runs, key=lambda clustering: clustering.loss)
+    for clustering in runs:
+        history += [{**line, "chosen": clustering is best} for line in clustering.history]
+    numbered = [{**line, "epoch": epoch} for epoch, line in enumerate(history, start=1)]
+    return replace(best, history=numbered)
 
 
-def initial_clustering(
+def _kmeans(
     points: Tensor,
-    task: Task,
-    config: SwappedPredictionConfig,
-    priors: Priors,
+    targets: Tensor,
+    k: int,
+    config: NewfoundConfig,
+    known_log_odds: Tensor,
     *,
-    rounds: int,
-    split_merge_every: int,
     seed: int,
     stages: Stages,
-) -> InitialClustering:
-    """Compute one initial clustering of `points` [N, d]; see `best_initial_clustering`."""
-    targets, k = torch.from_numpy(task.targets).to(points.device), len(priors.class_prior)
+) -> Tensor:
+    """Return the labels [N] of k-means with pinned labels, after split-merge moves."""
     with stages.stage("clustering"):
         found = constrained_kmeans(points, k, targets, starts=1, seed=seed)
-        if split_merge_every:
-            found = split_merge(points, targets, priors.known_log_odds, found, seed=seed)
-    labels, loss = found.labels, 0.0
-    free = torch.from_numpy(~task.learnable).to(points.device)
-    class_prior = update_class_prior(priors.class_prior, labels[free], priors.size_variation)
-    unit = F.normalize(points.float(), dim=1)
+        if config.split_merge:
+            found = split_merge(points, targets, known_log_odds, found, seed=seed)
+    return found.labels
+
+
+def train_round(
+    unit: Tensor,
+    task: Task,
+    labels: Tensor,
+    config: NewfoundConfig,
+    priors: Priors,
+    *,
+    seed: int,
+    stages: Stages,
+) -> tuple[Tensor, list[dict[str, Any]]]:
+    """Train a new head and classifier from the means of these labels; return what they assign.
+
+    Parameters
+    ----------
+    unit : Tensor of shape [N, d]
+        Points of unit length.
+    task : Task
+    labels : Tensor of shape [N]
+        Categories to start from.
+    config : NewfoundConfig
+    priors : Priors
+    seed : int
+    stages : Stages
+
+    Returns
+    -------
+    Tensor of shape [N]
+        The nearest prototype of every text, labelled ones included.
+    list of dict
+        Losses of each epoch.
+    """
+    k = len(priors.class_prior.shares)
     inputs = Inputs(unit, np.ones(len(unit), np.int64), unit.device)
-    history: list[dict[str, Any]] = []
-    for round_ in range(rounds):
-        torch.manual_seed(seed + round_)
-        model = PointFeatures(unit.shape[1]).to(unit.device)
-        classifier = CosineClassifier(class_means(unit, labels, k), unit.mean(0))
-        losses = train_pseudo_labels(
-            model,
-            inputs,
-            classifier,
-            unit,
-            task,
-            config,
-            replace(priors, class_prior=class_prior),
-            seed=seed + round_,
-            stages=stages,
-            stage="initialisation",
-            split_merge_every=split_merge_every,
-        )
-        loss = float(losses[-1]["pseudo_labels"]) if losses else 0.0
-        history += [{**line, "round": round_ + 1} for line in losses]
-        features = features_of(model, inputs)
-        assigned = nearest(features, classifier.prototypes(features))[0]
-        labels = torch.where(targets >= 0, targets, assigned)
-        class_prior = update_class_prior(priors.class_prior, assigned[free], priors.size_variation)
-    return InitialClustering(labels, class_prior, loss, history)
+    torch.manual_seed(seed)
+    model = PointFeatures(unit.shape[1]).to(unit.device)
+    classifier = CosineClassifier(class_means(unit, labels, k), unit.mean(0))
+    losses = train_pseudo_labels(
+        model,
+        inputs,
+        classifier,
+        unit,
+        task,
+        config.initialisation(len(unit)),
+        priors,
+        seed=seed,
+        stages=stages,
+        stage="initialisation",
+        split_merge_every=SPLIT_MERGE_EVERY if config.split_merge else 0,
+    )
+    features = features_of(model, inputs)
+    return nearest(features, classifier.prototypes(features))[0], losses

@@ -4,7 +4,7 @@ Beside the plain form (`training.swapped_prediction`):
 
 1. The log-odds that a text is known are added to its scores of known categories before the optimal
    transport.
-2. The transport uses a class prior, not uniform sizes.
+2. The transport is held to an estimated class prior, more or less strongly (`class_prior`).
 3. Before some epochs split-merge moves change the classifier's directions; none in the last fifth
    of the epochs, so that the result is trained from where it ends.
 """
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from newfound.clustering.distances import nearest
 from newfound.clustering.split_merge import split_merge_directions
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
+from newfound.methods.newfound.class_prior import ClassPrior
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
 from newfound.training.swapped_prediction import SwappedPredictionConfig, train_swapped
@@ -33,8 +33,7 @@ class Priors:
 
     known_log_odds: Tensor  # [N]: that a text is of a known category, from its neighbours' labels
     known_prior: bool  # whether pseudo-labels use these log-odds
-    class_prior: Tensor  # [K]: share of the unlabelled texts that each category has
-    size_variation: float  # of known categories, see `class_prior.size_variation`
+    class_prior: ClassPrior
 
 
 def train_pseudo_labels(
@@ -94,7 +93,8 @@ def train_pseudo_labels(
         stages=stages,
         stage=stage,
         log_prior=log_prior if priors.known_prior else None,
-        class_prior=priors.class_prior,
+        class_prior=priors.class_prior.shares,
+        strength=priors.class_prior.strength,
         before_epoch=move,
     )
 
@@ -103,34 +103,3 @@ def split_merge_due(epoch: int, epochs: int, every: int) -> bool:
     """Return whether moves precede this epoch: never the first one, nor the last fifth of all."""
     last = (1 - WITHOUT_MOVES) * epochs
     return every > 0 and epoch > 1 and (epoch - 1) % every == 0 and epoch <= last
-
-
-@torch.no_grad()
-def move_known_out(
-    prototypes: Tensor, origin: Tensor, features: Tensor, known: int, share: float, farthest: float
-) -> Tensor:
-    """Take known prototypes away from the origin until few enough texts are nearest to one.
-
-    Labels draw texts to known categories, novel ones among them. prototypes [K, d], the first
-    `known` of which go outwards together, lie on a sphere around the origin [d]; of the features
-    [N, d] a `share` should be nearest to one of those. They go out by no more than `farthest` times
-    the radius, and never inwards. Texts that lie between a known category and a novel one are the
-    first to change.
-    """
-    novel = len(prototypes) - known
-    if not known or not novel or not len(features) or farthest <= 0:
-        return prototypes
-    offsets = prototypes - origin
-    radius = offsets.norm(dim=1).mean()
-    # How far a text reaches along its nearest known and its nearest novel direction [N]
-    reach = (features - origin).square().sum(1) + radius.square()
-    first, second = (
-        (reach - nearest(features, group)[1]) / (2 * radius)
-        for group in (prototypes[:known], prototypes[known:])
-    )
-    # The radius up to which a text is nearer to its known prototype than to its novel one
-    root = (first.square() + radius.square() - 2 * radius * second).clamp(min=0).sqrt()
-    until = torch.where(first > second, first + root, 0.0).sort(descending=True).values
-    place = min(len(until) - 1, round(share * len(until)))
-    factor = (until[place] / radius).clamp(1.0, 1.0 + farthest)
-    return torch.cat([origin + factor * offsets[:known], prototypes[known:]])

@@ -17,6 +17,7 @@ def swapped_loss(
     iterations: int,
     log_prior: Tensor | None = None,
     class_prior: Tensor | None = None,
+    strength: float = 1.0,
 ) -> Tensor:
     """Cross-entropy of each view with the pseudo-labels of the other view.
 
@@ -38,6 +39,8 @@ def swapped_loss(
         Log prior of each category for each row: second view, first view, queue.
     class_prior : Tensor of shape [K], optional
         Expected share of each category; uniform by default.
+    strength : float
+        How strongly category sizes are held to the class prior, see `sinkhorn`.
 
     Returns
     -------
@@ -47,6 +50,6 @@ def swapped_loss(
     scores = torch.cat([second, first, queue])
     if log_prior is not None:
         scores = scores + epsilon * log_prior
-    pseudo_labels = sinkhorn(scores, epsilon, iterations, class_prior)
+    pseudo_labels = sinkhorn(scores, epsilon, iterations, class_prior, strength)
     logits = torch.cat([first, second]) / temperature
     return F.cross_entropy(logits, pseudo_labels[: len(logits)])

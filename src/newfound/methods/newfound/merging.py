@@ -1,0 +1,241 @@
+"""The number of categories: cluster into far too many, then merge what the labels show to be one.
+
+A weakly constrained clustering (`class_prior.WEAK`) with too many categories leaves some of them
+empty and cuts others in pieces. Two pieces of one category are neighbours of each other all over;
+two categories touch at most at a border. How much is too much, the known categories show.
+
+1. For each pair of categories, compute the mixing ratio: the share of neighbour links among their
+   texts that cross between them, divided by the share that one mixed category of their sizes would
+   have (`mixing_ratios`).
+2. Take the ratios of known categories cut in two (should be one) and of pairs of known categories
+   (should be two). The threshold is the ratio that separates the two samples best
+   (`merge_threshold`).
+3. Merge novel categories with known or novel ones, the largest ratio first, while it is above the
+   threshold, and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
+
+How well the threshold separates known categories is also how far the number can be trusted: the
+range is what thresholds that separate nearly as well give.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from newfound.clustering.n_categories import Estimate
+from newfound.clustering.prototypes import class_means
+from newfound.clustering.split_merge import split_clusters
+
+NEIGHBOURS = 20  # links per text
+TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
+MAX_WITHOUT_LABELS = 300  # categories to begin with where nothing is labelled
+MERGE_STRENGTH = 0.1  # of the uniform prior in the clustering into too many
+MIN_SIZE = 3  # texts of a novel category
+MIN_HALF = 3  # texts in each half of a known category that is cut in two
+RIVALS = 2  # most similar other known categories that each is compared with
+THRESHOLDS = np.geomspace(0.02, 0.8, 60)
+TYPICAL = 0.25  # threshold without labels, and where few known categories are weighed against it
+TYPICAL_WEIGHT = 0.02  # accuracy lost per squared logarithm away from it, with few categories
+FEW = 10  # known categories below which the typical threshold has its full weight
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Categories after merging."""
+
+    labels: Tensor  # [N], -1 for texts of dropped categories
+    k: int
+
+
+def starting_number(known: int, unlabelled: int) -> int:
+    """Return a number of categories that is far too high.
+
+    Examples
+    --------
+    >>> starting_number(known=58, unlabelled=8330)
+    156
+    """
+    novel = max(2, unlabelled // TEXTS_PER_CATEGORY)
+    if known == 0:
+        return min(max(4, novel), MAX_WITHOUT_LABELS)
+    return min(known + novel, 2 * known + 40)
+
+
+def link_counts(neighbours: Tensor, labels: Tensor, k: int) -> Tensor:
+    """Return how many neighbour links [K, K] go from texts of one category to another."""
+    start = labels[:, None].expand_as(neighbours).reshape(-1)
+    end = labels[neighbours].reshape(-1)
+    return (start * k + end).bincount(minlength=k * k).view(k, k).double()
+
+
+def mixing_ratios(links: Tensor, sizes: Tensor) -> Tensor:
+    """Return the mixing ratio of each pair of categories [K, K], zero on the diagonal.
+
+    For categories a and b with L links among them, n texts each: the share of links that cross,
+    (L_ab + L_ba) / (L_aa + L_ab + L_ba + L_bb), divided by 2 n_a n_b / (n_a + n_b)^2, the share if
+    links ended at random among the texts of both.
+
+    Examples
+    --------
+    >>> import torch
+    >>> links = torch.tensor([[5.0, 5.0], [5.0, 5.0]])
+    >>> mixing_ratios(links, torch.tensor([10.0, 10.0])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    crossing, inside = links + links.T, links.diagonal()
+    share = crossing / (crossing + inside[:, None] + inside).clamp(min=1)
+    both = (sizes[:, None] + sizes).clamp(min=1)
+    ratios = share / (2 * sizes[:, None] * sizes / both.square()).clamp(min=1e-9)
+    empty = sizes == 0
+    return ratios.fill_diagonal_(0).masked_fill_(empty[:, None] | empty, 0)
+
+
+def known_samples(
+    points: Tensor, neighbours: Tensor, labels: Tensor, k: int, known: int, *, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mixing ratios of halves of known categories, and of pairs of known categories."""
+    sizes = labels.bincount(minlength=k).double()
+    pairs = mixing_ratios(link_counts(neighbours, labels, k), sizes)[:known, :known]
+    unpinned = torch.zeros(len(points), dtype=torch.bool, device=points.device)
+    halves = split_clusters(points, labels, class_means(points, labels, k), unpinned, seed=seed)
+    cut = labels + k * halves.in_second
+    cut_sizes = cut.bincount(minlength=2 * k).double()
+    cut_ratios = mixing_ratios(link_counts(neighbours, cut, 2 * k), cut_sizes)
+    large = torch.minimum(cut_sizes[:known], cut_sizes[k : k + known]) >= MIN_HALF
+    one = cut_ratios[:known, k : k + known].diagonal()[large]
+    rivals = min(RIVALS, known - 1)
+    two = pairs.topk(rivals, dim=1).values[sizes[:known] >= MIN_HALF] if rivals > 0 else pairs[:0]
+    return one.cpu().numpy(), two.flatten().cpu().numpy()
+
+
+def separation(one: np.ndarray, two: np.ndarray, threshold: float) -> float:
+    """Return the balanced accuracy of a threshold: `one` should lie above it, `two` below."""
+    return float((one > threshold).mean() + (two <= threshold).mean()) / 2
+
+
+def merge_threshold(one: np.ndarray, two: np.ndarray) -> tuple[float, float | None]:
+    """Return the threshold that separates best, and its balanced accuracy (None without labels)."""
+    if not len(one) or not len(two):
+        return TYPICAL, None
+    doubt = TYPICAL_WEIGHT * min(1.0, FEW / len(one))
+    scores = [separation(one, two, t) - doubt * np.log(t / TYPICAL) ** 2 for t in THRESHOLDS]
+    best = float(THRESHOLDS[int(np.argmax(scores))])
+    return best, separation(one, two, best)
+
+
+@dataclass(frozen=True)
+class Merger:
+    """One step of the merging."""
+
+    ratio: float  # mixing ratio of the two categories
+    given_up: int
+    kept: int
+    k: int  # categories left before this merger, small ones not counted
+
+
+def merge_path(links: Tensor, sizes: Tensor, known: int) -> tuple[list[Merger], int]:
+    """Return the mergers down to the lowest threshold, and the number of categories after them.
+
+    The pair with the largest mixing ratio is merged first; a known category is never given up. A
+    higher threshold stops earlier on the same path: before the first merger at or below it.
+
+    Parameters
+    ----------
+    links : Tensor of shape [K, K]
+        Neighbour links between the categories, see `link_counts`.
+    sizes : Tensor of shape [K]
+    known : int
+    """
+    links, sizes, k = links.clone(), sizes.clone(), len(sizes)
+    is_known = torch.arange(k) < known
+    path: list[Merger] = []
+    while True:
+        count = int((is_known | (sizes >= MIN_SIZE)).sum())
+        ratios = mixing_ratios(links, sizes)
+        ratios[:known] = 0
+        ratio, pair = float(ratios.max()), int(ratios.argmax())
+        if ratio <= THRESHOLDS[0]:
+            return path, count
+        given_up, kept = divmod(pair, k)
+        path.append(Merger(ratio, given_up, kept, count))
+        links[kept] += links[given_up]
+        links[:, kept] += links[:, given_up]
+        links[given_up], links[:, given_up] = 0, 0
+        sizes[kept] += sizes[given_up]
+        sizes[given_up] = 0
+
+
+def stop_at(path: list[Merger], threshold: float) -> int:
+    """Return how many mergers of a path precede the first one at or below a threshold."""
+    return next((i for i, step in enumerate(path) if step.ratio <= threshold), len(path))
+
+
+def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merger]) -> Merged:
+    """Apply mergers to the labels [N], and drop novel categories of fewer than `MIN_SIZE` texts."""
+    k, sizes = len(sizes), sizes.clone()
+    into = torch.arange(k)
+    for step in path:
+        into[into == step.given_up] = step.kept
+        sizes[step.kept] += sizes[step.given_up]
+        sizes[step.given_up] = 0
+    stays = (torch.arange(k) < known) | (sizes >= MIN_SIZE)
+    number = torch.where(stays, stays.cumsum(0) - 1, -1)
+    return Merged(number[into].to(labels.device)[labels], int(stays.sum()))
+
+
+def estimate_by_merging(
+    points: Tensor, neighbours: Tensor, labels: Tensor, targets: Tensor, k: int, *, seed: int
+) -> tuple[Estimate, Merged]:
+    """Estimate the number of categories from a clustering into far too many.
+
+    Parameters
+    ----------
+    points : Tensor of shape [N, d]
+    neighbours : Tensor of shape [N, n]
+        Nearest neighbours among the points.
+    labels : Tensor of shape [N]
+        Categories of a weakly constrained clustering into k; labelled texts have their own.
+    targets : Tensor of shape [N]
+        Known category of each text, -1 where unlabelled.
+    k, seed : int
+
+    Returns
+    -------
+    Estimate, Merged
+    """
+    known = int(targets.max()) + 1
+    neighbours = neighbours[:, :NEIGHBOURS]
+    one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
+    threshold, accuracy = merge_threshold(one, two)
+    # A few hundred categories at most: on the host, where single numbers are read quickly.
+    links = link_counts(neighbours, labels, k).cpu()
+    sizes = labels.bincount(minlength=k).double().cpu()
+    path, last = merge_path(links, sizes, known)
+    merged = merge_categories(labels, sizes, known, path[: stop_at(path, threshold)])
+    curve: dict[int, float] = {merged.k: 1.0 if accuracy is None else accuracy}
+    for candidate in THRESHOLDS:
+        stop = stop_at(path, candidate)
+        number = path[stop].k if stop < len(path) else last
+        typical = float(np.exp(-(np.log(candidate / TYPICAL) ** 2)))
+        score = typical if accuracy is None else separation(one, two, candidate)
+        curve[number] = max(score, curve.get(number, 0.0))
+    if accuracy is None:
+        close = 0.5
+        how = (
+            "no label tells when two clusters are one category, so a usual amount of mixing was "
+            "taken; this is a rough guide."
+        )
+    else:
+        error = (accuracy * (1 - accuracy) / max(1, min(len(one), len(two)))) ** 0.5
+        close = accuracy - max(error, 0.01)
+        how = (
+            f"clusters that mix like the halves of one known category were merged; this rule is "
+            f"right for {accuracy:.0%} of the known categories and their neighbours."
+        )
+    near = [number for number, score in curve.items() if score >= close] + [merged.k]
+    candidates = sorted(curve)
+    estimate = Estimate(
+        merged.k, candidates, [curve[c] for c in candidates], min(near), max(near), how
+    )
+    return estimate, merged
