@@ -1,10 +1,11 @@
 # make demo   install and run the demo        make test   lint, types and all tests
+# make tables render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format clean
+.PHONY: demo test tables format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/newfound demo
@@ -14,6 +15,10 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+tables: $(VENV)/.test
+	$(BIN)/python -m benchmarks.rendering tables
+	$(BIN)/python -m benchmarks.rendering figures
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .

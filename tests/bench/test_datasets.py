@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bench_fakes import SIZES, TOPICS, save_tiny_data_set
 
+from benchmarks.rendering.paper_numbers import TABLE_1
 from newfound.bench.datasets import (
     DATA_SETS,
     DataSet,
@@ -16,7 +17,6 @@ from newfound.bench.datasets import (
     read_data_set,
     search_split,
 )
-from newfound.bench.paper_numbers import TABLE_1
 from newfound.errors import InputError
 
 

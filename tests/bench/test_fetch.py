@@ -140,7 +140,7 @@ def test_a_broken_connection_is_taken_up(server: Server, tmp_path: Path, ranges:
 
 def test_what_came_is_kept_when_the_network_stays_bad(server: Server, tmp_path: Path) -> None:
     server.breaks = [1000] * 4
-    with pytest.raises(InputError, match="goes on where it stopped"):
+    with pytest.raises(InputError, match="resumes where it stopped"):
         get(server, tmp_path)
     assert not (tmp_path / NAME).exists()
     assert (tmp_path / f"{NAME}.part").read_bytes() == CONTENT[:4000]

@@ -85,9 +85,9 @@ def test_a_short_lived_cache_lasts_as_long_as_runs_share_it(tmp_path: Path) -> N
 
 def test_bench_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench"]) == 2
-    told = capsys.readouterr().out
-    for command in ("fetch", "run", "count", "splits", "tables", "figures"):
-        assert f"\n    {command} " in told
+    shown = capsys.readouterr().out
+    for command in ("fetch", "run", "count", "splits", "speed", "table"):
+        assert f"\n    {command} " in shown
 
 
 def test_splits_are_counted_once(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from support.bench_fakes import SIZES, TOPICS, fake_line, save_tiny_data_set
 
+from benchmarks.rendering.tables.search import search_table
 from newfound.bench.lines import append_line, commit, key_of, read_lines, read_results
 from newfound.bench.rows import NONE
 from newfound.bench.runner import VARIANTS, Plan, count_plan, resolve_variant
-from newfound.bench.search import search_table
 from newfound.cli.main import main
 from newfound.errors import InputError
 from newfound.methods.dpn import PAPER
@@ -51,7 +51,7 @@ def test_a_run_writes_a_complete_line_and_is_not_run_again(
     capsys.readouterr()
     assert bench("run", data, tiny_encoder, out, *more, "--method", "dpn-coupled,dpn") == 0
     assert out.read_bytes() == before
-    assert "4 are there already" in capsys.readouterr().err
+    assert "4 have their lines already" in capsys.readouterr().err
     # A changed setting is another run.
     assert bench("run", data, tiny_encoder, out, "--seeds", "0", "--set", "epochs=2") == 0
     assert len(read_lines(out)) == 5

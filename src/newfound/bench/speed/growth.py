@@ -1,4 +1,4 @@
-"""What happens when texts are many: memory that stays flat, time that grows with their number."""
+"""Large inputs: `newfound predict` on growing tables, and k-means on a million points."""
 
 import csv
 import json
@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from newfound.bench.layouts import Measures
-from newfound.bench.processes import newfound_command, run_process
+from newfound.bench.speed.processes import newfound_command, run_process
+from newfound.bench.speed.timing import Measures
 from newfound.encoding.backbone import Architecture
 from newfound.encoding.loading import load_encoder
 from newfound.files import write_json
@@ -23,10 +23,26 @@ POINTS, WIDTH, CLUSTERS = 1_000_000, 384, 200
 
 
 def measure_predict(folder: Path, encoder: str, texts: int) -> Measures:
-    """`newfound predict` on growing tables of generated texts, with a tiny encoder.
+    """Measure `newfound predict` on growing tables of generated texts, with a tiny encoder.
 
-    The encoder is tiny because what grows with the table (reading, batching, writing) is what is
-    measured; a batch's own memory does not depend on how many follow.
+    The encoder is a random BERT of one layer, because what grows with the table is measured:
+    reading, batching and writing. Seconds per text say nothing about the real encoder, which
+    `prediction.measure_prediction` measures. A batch's own memory does not depend on how many
+    batches follow.
+
+    Parameters
+    ----------
+    folder : Path
+        A temporary folder for the encoder, the run and the tables.
+    encoder : str
+        Short name, folder or Hub id of the encoder whose tokeniser is used.
+    texts : int
+        Number of texts of the largest table; the others have half as many and 10,000.
+
+    Returns
+    -------
+    dict
+        Seconds and peak memory per table.
     """
     words = write_tiny_encoder(folder / "encoder", encoder)
     sample = write_texts(folder / "sample.csv", words, 600, seed=1)
@@ -53,8 +69,8 @@ def measure_predict(folder: Path, encoder: str, texts: int) -> Measures:
 def measure_large_kmeans(
     points: int = POINTS, width: int = WIDTH, clusters: int = CLUSTERS
 ) -> Measures:
-    """k-means on more points than anybody labels by hand, in a process of its own."""
-    module = [sys.executable, "-m", "newfound.bench.growth"]
+    """Measure k-means on many points, in a process of its own."""
+    module = [sys.executable, "-m", "newfound.bench.speed.growth"]
     done = run_process([*module, str(points), str(width), str(clusters)])
     found = json.loads(done.output.splitlines()[-1])
     name = f"k-means {points:,} x {width}, K = {clusters}, 1 start"
@@ -62,7 +78,7 @@ def measure_large_kmeans(
 
 
 def write_texts(path: Path, words: list[str], count: int, seed: int) -> Path:
-    """A table of short random texts."""
+    """Write a table of short random texts and return its path."""
     rng = random.Random(seed)
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
@@ -73,7 +89,7 @@ def write_texts(path: Path, words: list[str], count: int, seed: int) -> Path:
 
 
 def write_tiny_encoder(folder: Path, tokenizer_of: str) -> list[str]:
-    """A random one-layer BERT with the tokeniser of a real encoder; returns some of its words."""
+    """Write a random one-layer BERT with the tokeniser of a real encoder; return some words."""
     tokenizer = load_encoder(tokenizer_of).tokenizer
     folder.mkdir(parents=True)
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -114,7 +130,7 @@ def write_tiny_encoder(folder: Path, tokenizer_of: str) -> list[str]:
 
 
 def main(points: str, width: str, clusters: str) -> None:
-    """Cluster generated points and print how long it took."""
+    """Cluster generated points and print the seconds as JSON."""
     from newfound.clustering.kmeans import kmeans
 
     rng = np.random.default_rng(0)

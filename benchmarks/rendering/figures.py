@@ -1,4 +1,4 @@
-"""`newfound bench figures`: the paper's figures as PNG and SVG, from what the runs left."""
+"""The paper's figures as PNG and SVG files, from result lines and artefacts."""
 
 import json
 from collections.abc import Callable
@@ -6,14 +6,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from newfound.bench.drawing import Artefact, curves, distance_map, feature_maps, known_ratios
+from benchmarks.rendering.drawing import Artefact, curves, distance_map, feature_maps, known_ratios
+from benchmarks.rendering.titles import TITLES
 from newfound.bench.lines import read_results
-from newfound.bench.titles import TITLES
 from newfound.errors import InputError
 
 
 def draw_all(results: Path, artefacts: Path, out: Path) -> tuple[list[Path], list[str]]:
-    """Draw every figure that there is something for: (files, what is missing)."""
+    """Draw every figure whose runs are there.
+
+    Parameters
+    ----------
+    results, artefacts : Path
+        The folders of result lines and artefacts.
+    out : Path
+        Where the figures go.
+
+    Returns
+    -------
+    tuple of list
+        The files written, and the names of figures without runs.
+    """
     plt = _pyplot()
     lines = read_results(results)
     stored = [a for a in read_artefacts(artefacts) if a["given_k"]]
@@ -41,6 +54,7 @@ def draw_all(results: Path, artefacts: Path, out: Path) -> tuple[list[Path], lis
 
 
 def _pyplot() -> Any:
+    """Return pyplot, set up for files that are the same each time."""
     try:
         import matplotlib
     except ImportError:
@@ -64,7 +78,7 @@ def _pyplot() -> Any:
 
 
 def read_artefacts(folder: Path) -> list[Artefact]:
-    """All artefacts of a folder, in the order of their names."""
+    """Return all artefacts of a folder, in the order of their names."""
     found = []
     for path in sorted(folder.glob("*.json")):
         try:

@@ -1,4 +1,4 @@
-"""Figures are drawn from what there is, as PNG and SVG, the same each time."""
+"""Figures: PNG and SVG files, the same each time for the same runs."""
 
 import json
 import sys
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from support.bench_fakes import fake_artefact, fake_line
 
-from newfound.bench.drawing import TAGS, category_title
+from benchmarks.rendering.__main__ import main
+from benchmarks.rendering.drawing import TAGS, category_title
 from newfound.bench.lines import append_line
-from newfound.cli.main import main
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> list[str]:
-    """A folder of lines and one of artefacts, as options of the command."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with result lines and artefacts."""
     results, artefacts = tmp_path / "results", tmp_path / "artefacts"
     for ratio in (0.25, 0.5, 0.75):
         for method in ("dpn", "semi-km"):
@@ -25,21 +25,22 @@ def places(tmp_path: Path) -> list[str]:
     for method in ("dpn", "semi-km"):
         artefact = fake_artefact("stackoverflow", method, known=15, novel=5)
         (artefacts / f"{method}.json").write_text(json.dumps(artefact))
-    return ["--results", str(results), "--artefacts", str(artefacts)]
+    return tmp_path
 
 
-def test_all_figures(places: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_are_the_same_each_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     pictures: list[dict[str, bytes]] = []
-    for name in ("one", "two"):
-        out = tmp_path / name
-        assert main(["bench", "figures", *places, "--out", str(out)]) == 0
-        pictures.append({path.name: path.read_bytes() for path in out.iterdir()})
+    for _ in range(2):
+        assert main(["figures", "--benchmarks", str(folder)]) == 0
+        drawn = list((folder / "figures").iterdir())
+        pictures.append({path.name: path.read_bytes() for path in drawn})
+        for path in drawn:
+            path.unlink()
     names = ("fig3", "fig4", "fig5", "curves-stackoverflow")
     assert set(pictures[0]) == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert pictures[0] == pictures[1]
-    told = capsys.readouterr().err
-    assert "curves-banking: nothing was measured for it yet" in told
+    assert "curves-banking: nothing was measured for it yet" in capsys.readouterr().err
     # Text stays text in the SVG, so what is written in it can be read off.
     heat, ratios, maps, losses = (pictures[0][f"{name}.svg"].decode() for name in names)
     for text in ("novel 5", "labelled prototypes", "Euclidean distance", "wordpress"):
@@ -52,23 +53,18 @@ def test_all_figures(places: list[str], tmp_path: Path, capsys: pytest.CaptureFi
         assert text in losses
 
 
-def test_without_matplotlib_the_extra_is_named(
-    places: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_error_without_matplotlib_names_the_extra(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["bench", "figures", *places, "--out", str(tmp_path / "out")]) == 2
+    assert main(["figures", "--benchmarks", str(folder)]) == 2
     assert "newfound[plot]" in capsys.readouterr().err
 
 
-def test_a_damaged_artefact_is_said(
-    places: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_error_names_a_damaged_artefact(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
-    (tmp_path / "artefacts" / "bad.json").write_text('{"data_set": "clinc"')
-    assert main(["bench", "figures", *places, "--out", str(tmp_path / "out")]) == 2
+    (folder / "artefacts" / "bad.json").write_text('{"data_set": "clinc"')
+    assert main(["figures", "--benchmarks", str(folder)]) == 2
     assert "bad.json is damaged" in capsys.readouterr().err
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.rendering.paper_numbers import NAMES
+from benchmarks.rendering.titles import EXPLAINED, TITLES
 from newfound.bench.lines import Line
-from newfound.bench.paper_numbers import NAMES
 from newfound.bench.rows import select_runs
-from newfound.bench.titles import EXPLAINED, TITLES
 
 Artefact = dict[str, Any]
 
-# Okabe and Ito's colours, which readers with any colour vision tell apart.
+# The palette of Okabe and Ito, which is distinct for every colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", ":", "-.")
@@ -20,7 +20,7 @@ RATIOS = (0.25, 0.5, 0.75)
 ACCURACY = "validation_accuracy"
 # Panels of Fig. 5, then all others
 MAPPED = ("semi-km", "cdac+", "laskm", "dpn-coupled", "dpn", "newfound")
-# StackOverflow's labels are digits; these are the tags that they stand for.
+# StackOverflow's labels are numbers; these are the tags that they stand for.
 TAGS = (
     "wordpress, oracle, svn, apache, excel, matlab, visual-studio, cocoa, osx, bash, spring, "
     "hibernate, scala, sharepoint, ajax, qt, drupal, linq, haskell, magento"
@@ -28,18 +28,18 @@ TAGS = (
 
 
 def method_title(method: str) -> str:
-    """A method's name as the paper writes it."""
+    """Return a method's name as the paper writes it."""
     return EXPLAINED.get(method) or NAMES.get(method, method)
 
 
 def category_title(data_set: str, label: str) -> str:
-    """A category's name for a reader."""
+    """Return a category's name for a reader."""
     tags = TAGS.split(", ") if data_set == "stackoverflow" else []
     return tags[int(label) - 1] if tags and label.isdigit() else label
 
 
 def distance_map(plt: Any, stored: Sequence[Artefact], data_set: str = "stackoverflow") -> Any:
-    """Fig. 3: distances of labelled prototypes to the aligned unlabelled ones."""
+    """Draw Fig. 3: distances of labelled prototypes to the aligned unlabelled ones."""
     chosen = _first(stored, data_set, "dpn")
     if chosen is None:
         return None
@@ -67,12 +67,11 @@ def distance_map(plt: Any, stored: Sequence[Artefact], data_set: str = "stackove
 
 
 def known_ratios(plt: Any, lines: Sequence[Line], data_set: str = "banking") -> Any:
-    """Fig. 4: accuracy by the share of known categories, one line a method."""
+    """Draw Fig. 4: accuracy by the share of known categories, one line per method."""
     series: dict[tuple[str, str, str], dict[float, list[Line]]] = {}
     for ratio in RATIOS:
         for row in select_runs(lines, data_set=data_set, known_ratio=ratio):
-            effort = row.config.get("effort", "best")
-            places = series.setdefault((row.method, row.encoder, effort), {})
+            places = series.setdefault((row.method, row.encoder, row.effort), {})
             if len(row.lines) > len(places.get(ratio, [])):
                 places[ratio] = row.lines
     # A line joins runs of one effort only.
@@ -114,7 +113,7 @@ def known_ratios(plt: Any, lines: Sequence[Line], data_set: str = "banking") -> 
 
 
 def feature_maps(plt: Any, stored: Sequence[Artefact], data_set: str = "stackoverflow") -> Any:
-    """Fig. 5: t-SNE of the test texts' features, one panel a method."""
+    """Draw Fig. 5: t-SNE of the test texts' features, one panel per method."""
     chosen = {a["method"]: a for a in stored if a["data_set"] == data_set}
     firsts = [_first(stored, data_set, method) for method in (*MAPPED, *sorted(chosen))]
     panels = list({a["method"]: a for a in firsts if a is not None}.values())[:6]
@@ -133,6 +132,7 @@ def feature_maps(plt: Any, stored: Sequence[Artefact], data_set: str = "stackove
 
 
 def _draw_map(axes: Any, artefact: Artefact) -> None:
+    """Draw one panel of Fig. 5."""
     places, truth = np.array(artefact["map"]), np.array(artefact["truth"])
     known = set(artefact["known"])
     for number, label in enumerate(artefact["categories"]):
@@ -162,15 +162,15 @@ def _draw_map(axes: Any, artefact: Artefact) -> None:
 
 
 def curves(plt: Any, stored: Sequence[Artefact], data_set: str) -> Any:
-    """Losses by epoch in each stage, and the accuracy that says which epoch is kept."""
+    """Draw the losses by epoch in each stage, and the accuracy that selects the epoch."""
     chosen = _first(stored, data_set, "dpn")
     if chosen is None or not chosen["history"]:
         return None
     stages: dict[str, list[dict[str, Any]]] = {}
     for step in chosen["history"]:
         stages.setdefault(step["stage"], []).append(step)
-    judged = {stage: steps for stage, steps in stages.items() if ACCURACY in steps[0]}
-    count = len(stages) + len(judged)
+    scored = {stage: steps for stage, steps in stages.items() if ACCURACY in steps[0]}
+    count = len(stages) + len(scored)
     figure, grid = plt.subplots(1, count, figsize=(3.7 * count, 3.6), squeeze=False)
     panels = list(grid.flat)
     for stage, steps in stages.items():
@@ -180,7 +180,7 @@ def curves(plt: Any, stored: Sequence[Artefact], data_set: str) -> Any:
         _draw_curves(axes, steps, names, COLOURS)
         axes.set_title(f"{stage}: loss")
         axes.legend(frameon=False, fontsize=9)
-        if stage not in judged:
+        if stage not in scored:
             continue
         axes = panels.pop(0)
         _draw_curves(axes, steps, [ACCURACY], COLOURS[2:])
@@ -198,6 +198,7 @@ def curves(plt: Any, stored: Sequence[Artefact], data_set: str) -> Any:
 def _draw_curves(
     axes: Any, steps: Sequence[dict[str, Any]], names: Sequence[str], colours: Sequence[str]
 ) -> None:
+    """Draw one curve per name."""
     for number, name in enumerate(names):
         axes.plot(
             [step["epoch"] for step in steps],
@@ -214,6 +215,7 @@ def _draw_curves(
 
 
 def _run_title(artefact: Artefact) -> str:
+    """Return data set, method, encoder and seed as a title."""
     return (
         f"{TITLES[artefact['data_set']]}, {method_title(artefact['method'])}, "
         f"{artefact['encoder']}, seed {artefact['seed']}"
@@ -221,7 +223,7 @@ def _run_title(artefact: Artefact) -> str:
 
 
 def _first(stored: Sequence[Artefact], data_set: str, method: str) -> Artefact | None:
-    """The artefact of a method with the lowest seed, at the paper's known ratio."""
+    """Return the artefact of a method with the lowest seed, at the paper's known ratio."""
     found = [
         a
         for a in stored

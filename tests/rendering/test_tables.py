@@ -5,24 +5,27 @@ from pathlib import Path
 import pytest
 from support.bench_fakes import fake_count, fake_line
 
-from newfound.bench.ablations import ablation_table
-from newfound.bench.lines import append_line, read_results
-from newfound.bench.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
-from newfound.bench.parts import PARTS, parts_table
-from newfound.bench.regimes import estimated_table, ratios_table
-from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
-from newfound.bench.tables import (
+from benchmarks.rendering.__main__ import main
+from benchmarks.rendering.pages import (
     HEADINGS,
-    PAGES,
-    as_file,
-    excerpts,
-    gains_table,
-    insert,
-    lead_table,
-    render,
-    write_tables,
+    fill_markers,
+    pages_with_markers,
+    render_excerpts,
+    render_tables,
+    table_page,
+    write_pages,
 )
-from newfound.cli.main import main
+from benchmarks.rendering.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3, TRUE_CATEGORIES
+from benchmarks.rendering.tables.ablations import ablation_table
+from benchmarks.rendering.tables.parts import PARTS, parts_table
+from benchmarks.rendering.tables.regimes import estimated_table, ratios_table
+from benchmarks.rendering.tables.summary import summary_table
+from benchmarks.rendering.tables.table1 import table1
+from benchmarks.rendering.tables.table2 import gains_table, lead_table, table2
+from benchmarks.rendering.tables.table3 import table3
+from benchmarks.rendering.tables.table4 import table4
+from newfound.bench.lines import append_line, read_results
+from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
 from newfound.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -40,22 +43,18 @@ def row_of(table: str, name: str) -> list[str]:
 
 
 def test_committed_tables_are_rendered_from_committed_lines() -> None:
-    results = ROOT / "benchmarks" / "results"
-    if not results.is_dir():
+    folder = ROOT / "benchmarks"
+    if not (folder / "results").is_dir():
         pytest.skip("no results are kept here")
-    lines, tried = read_results(results), ROOT / "benchmarks" / "ablations"
-    tables = {
-        **render(lines),
-        "parts": parts_table(tried, lines),
-        "ablations": ablation_table(tried),
-    }
+    lines = read_results(folder / "results")
+    tables = render_tables(lines, folder / "ablations")
     for name, table in tables.items():
-        written = (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
-        assert written == as_file(name, table), f"run `newfound bench tables` ({name})"
-    tables |= excerpts(lines)
-    for page in (ROOT / "benchmarks" / name for name in PAGES):
+        written = (folder / f"{name}.md").read_text(encoding="utf-8")
+        assert written == table_page(name, table), f"run `make tables` ({name})"
+    tables |= render_excerpts(lines)
+    for page in pages_with_markers(folder):
         text = page.read_text(encoding="utf-8")
-        assert text == insert(text, tables), f"run `newfound bench tables` ({page.name})"
+        assert text == fill_markers(text, tables), f"run `make tables` ({page})"
 
 
 def test_table_2_shows_mean_spread_and_the_papers_numbers() -> None:
@@ -63,7 +62,7 @@ def test_table_2_shows_mean_spread_and_the_papers_numbers() -> None:
         fake_line("banking", "dpn", seed, scores=(70.0 + seed, 80.0, 50.0)) for seed in range(3)
     ]
     lines += [fake_line("banking", "semi-km", 0, scores=(66.0, 70.0, 40.0))]
-    table = render(lines)["table2"]
+    table = table2(lines)
     dpn = row_of(table, "DPN")
     assert dpn[1:9] == [
         "minilm",
@@ -92,26 +91,26 @@ def test_table_2_leaves_out_what_is_another_protocol() -> None:
         fake_line("stackoverflow", "dpn-no-ce"),
         {"kind": "speed", "seconds": {"total": 1.0}},
     ]
-    assert render(lines)["table2"].count("No runs yet.") == 3
+    assert table2(lines).count("No runs yet.") == 3
 
 
-def test_the_same_method_with_other_settings_is_another_row() -> None:
+def test_other_settings_of_a_method_are_another_row() -> None:
     lines = [fake_line(seed=seed) for seed in range(2)]
     lines += [fake_line(seed=0, epochs=10), fake_line(seed=0, encoder="mpnet")]
-    table = render(lines)["table2"]
+    table = table2(lines)
     names = [row[0] for row in rows_of(table)[1:]]
     assert names == ["DPN (`dpn`)", "DPN (`dpn`), epochs=10", "DPN (`dpn`)"]
 
 
-def test_a_method_that_the_paper_does_not_have() -> None:
-    table = render([fake_line(method="own"), fake_line(method="dpn-coupled")])["table2"]
+def test_table_2_shows_methods_that_the_paper_lacks() -> None:
+    table = table2([fake_line(method="own"), fake_line(method="dpn-coupled")])
     assert row_of(table, "`own`")[-2:] == [NONE, NONE]
     assert row_of(table, "DPN, the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
-    table = render([fake_line(method="dac")])["table2"]
+    table = table2([fake_line(method="dac")])
     assert row_of(table, "DAC")[-2:] == ["63.63 / 69.60 / 45.44", "64.63"]
 
 
-def test_seconds_include_a_pretraining_that_came_from_the_cache() -> None:
+def test_mean_seconds_includes_cached_pretraining() -> None:
     own = fake_line(seconds={"total": 40.0, "pretraining": 30.0})
     kept = fake_line(
         method="semi-km", seconds={"total": 6.0, "pretraining (kept)": 1.0, "scoring": 5.0}
@@ -129,7 +128,7 @@ def test_seconds_include_a_pretraining_that_came_from_the_cache() -> None:
     assert mean_seconds(row, [found]) == "5 + autoencoder"
 
 
-def test_seconds_include_a_pass_of_the_encoder_that_came_from_the_cache() -> None:
+def test_mean_seconds_includes_a_cached_pass_of_the_encoder() -> None:
     frozen = {"pretrain_layers": 0, "trainable_layers": 0, "max_tokens": 128}
     whole = [
         fake_line(
@@ -149,7 +148,7 @@ def test_seconds_include_a_pass_of_the_encoder_that_came_from_the_cache() -> Non
     assert mean_seconds(row, [learns, *whole]) == "40"
 
 
-def test_gains_are_those_of_equal_seeds() -> None:
+def test_gains_compare_equal_seeds() -> None:
     lines = [
         fake_line("banking", "dpn", 0, scores=(70.0, 71.0, 60.0)),
         fake_line("banking", "dpn", 1, scores=(74.0, 75.0, 60.0)),
@@ -160,10 +159,10 @@ def test_gains_are_those_of_equal_seeds() -> None:
     row = row_of(gains_table(lines), "BANKING")
     assert row[1:] == ["`dpn`", "minilm", "0, 1", "2.00 ± 1.41", "0.00 ± 2.83", "10.00 ± 0.00"]
     assert gains_table(lines[:3]) == ""
-    assert gains_table(lines) in render(lines)["table2"]
+    assert gains_table(lines) in table2(lines)
 
 
-def test_leads_are_those_of_equal_seeds_and_of_the_better_score() -> None:
+def test_leads_compare_equal_seeds_and_the_better_score() -> None:
     lines = [
         fake_line("banking", "newfound", 0, scores=(80.0, 81.0, 70.0)),
         fake_line("banking", "newfound", 1, scores=(82.0, 83.0, 60.0)),
@@ -178,12 +177,12 @@ def test_leads_are_those_of_equal_seeds_and_of_the_better_score() -> None:
     assert cells[:4] == ["DAC (`dac`)", "minilm", "1.5 ± 2.1 (1 of 2)", "0.0 ± 14.1 (1 of 2)"]
     assert set(cells[4:]) == {NONE}
     assert lead_table(lines[2:]) == ""
-    assert lead_table(lines) in render(lines)["table2"]
+    assert lead_table(lines) in table2(lines)
 
 
 def test_table_3_has_a_row_for_every_ablation() -> None:
     lines = [fake_line("stackoverflow", m, scores=(30, 31, 32)) for m in ("dpn", "dpn-no-ema")]
-    table = render([*lines, fake_line("banking", "dpn-no-ce")])["table3"]
+    table = table3([*lines, fake_line("banking", "dpn-no-ce")])
     rows = rows_of(table)[1:]
     assert len(rows) == 6
     assert row_of(table, "moving average")[3] == "30.0"
@@ -197,7 +196,7 @@ def test_table_3_compares_on_the_seeds_that_all_have() -> None:
         fake_line("stackoverflow", "dpn", 1, scores=(90, 91, 92)),
         fake_line("stackoverflow", "dpn-no-ema", 0, scores=(20, 21, 22)),
     ]
-    table = render(lines)["table3"]
+    table = table3(lines)
     assert row_of(table, "nothing")[2:4] == ["0", "30.0"]
     assert row_of(table, "moving average")[2:4] == ["0", "20.0"]
 
@@ -207,10 +206,10 @@ def test_table_4_takes_each_way_from_one_effort() -> None:
     quick = fake_count("banking", 0, 70, {"2": 100})
     whole = fake_count("banking", 1, 72, {"2": 80})
     quick["config"]["effort"], whole["config"]["effort"] = "fast", "best"
-    table = render([quick, whole])["table4"]
+    table = table4([quick, whole])
     assert row_of(table, "from 2 x truth")[1] == "80.0 (seeds 1)"
     assert row_of(table, "encoder before training")[1] == "70.0 (seeds 0)"
-    assert row_of(render([whole])["table4"], "encoder before training")[1] == "72.0 (seeds 1)"
+    assert row_of(table4([whole]), "encoder before training")[1] == "72.0 (seeds 1)"
 
 
 def test_table_4_keeps_the_two_ways_apart() -> None:
@@ -221,7 +220,7 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
         fake_line("banking", seed=1, given_k=False, estimated=69, effort="fast"),
         fake_line("banking", estimated=None),
     ]
-    table = render(lines)["table4"]
+    table = table4(lines)
     unknown, papers_way = table.split("The paper's way")
     assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
     assert row_of(unknown, "encoder before training")[1] == "72.0 ± 2.8 (seeds 0, 1)"
@@ -232,7 +231,7 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
     assert row_of(papers_way, "paper, DPN")[1:] == ["67", "18", "137"]
 
 
-def test_table_1_says_where_seeds_differ() -> None:
+def test_table_1_reports_where_seeds_differ() -> None:
     counts = [(58, 19, 673, 8330, 3080), (58, 19, 689, 8314, 3080)]
     names = ("known", "novel", "labelled", "unlabelled", "test")
     lines = [
@@ -246,7 +245,7 @@ def test_table_1_says_where_seeds_differ() -> None:
         }
         for seed, row in enumerate(counts)
     ]
-    table = render(lines)["table1"]
+    table = table1(lines)
     assert row_of(table, "BANKING, seed 0")[1:] == ["58", "19", "673", "8,330", "3,080"]
     assert row_of(table, "BANKING, paper")[1:] == ["58", "19", "673", "8,330", "3,080"]
     assert "673 to 689" in table
@@ -272,33 +271,43 @@ def test_the_papers_numbers_agree_with_each_other() -> None:
             assert low <= all_texts <= high, (method, data_set)
 
 
-def test_insert_fills_markers_and_nothing_else() -> None:
+def test_fill_markers_changes_nothing_else() -> None:
     tables = {"table1": "one\n", "table2": "two \\1\n"}
     text = "a\n<!-- table2 -->\nold\n<!-- /table2 -->\nb <!-- table3 -->"
     assert (
-        insert(text, tables) == "a\n<!-- table2 -->\ntwo \\1\n<!-- /table2 -->\nb <!-- table3 -->"
+        fill_markers(text, tables)
+        == "a\n<!-- table2 -->\ntwo \\1\n<!-- /table2 -->\nb <!-- table3 -->"
     )
-    assert insert(insert(text, tables), tables) == insert(text, tables)
+    assert fill_markers(fill_markers(text, tables), tables) == fill_markers(text, tables)
     with pytest.raises(InputError, match="table1"):
-        insert("<!-- table1 -->", tables)
+        fill_markers("<!-- table1 -->", tables)
 
 
-def test_the_command_writes_files_and_fills_both_pages(
+def test_the_command_writes_tables_and_fills_all_pages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results, out = tmp_path / "benchmarks" / "results", tmp_path / "benchmarks"
-    append_line(results / "banking.jsonl", fake_line())
-    for page in (tmp_path / "README.md", out / "README.md"):
+    folder = tmp_path / "benchmarks"
+    append_line(folder / "results" / "banking.jsonl", fake_line())
+    (tmp_path / "docs" / "guide").mkdir(parents=True)
+    pages = [tmp_path / "README.md", folder / "README.md", tmp_path / "docs" / "guide" / "page.md"]
+    for page in pages:
         page.write_text("before <!-- table2 --><!-- /table2 --> after")
-    assert main(["bench", "tables", "--results", str(results), "--out", str(out)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(HEADINGS) + 2
-    for page in (tmp_path / "README.md", out / "README.md"):
+    assert main(["tables", "--benchmarks", str(folder)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(HEADINGS) + len(pages)
+    for page in pages:
         assert "70.0" in page.read_text()
         assert page.read_text().endswith(" after")
-    assert [path.name for path in write_tables(results, out)] == [f"{n}.md" for n in HEADINGS]
+    assert [path.name for path in write_pages(folder)] == [f"{n}.md" for n in HEADINGS]
 
 
-def test_no_results_is_said(tmp_path: Path) -> None:
+def test_the_command_reports_missing_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tables", "--benchmarks", str(tmp_path)]) == 2
+    assert "error: the results folder" in capsys.readouterr().err
+
+
+def test_read_results_rejects_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="newfound bench run"):
         read_results(tmp_path / "nowhere")
 
@@ -314,14 +323,14 @@ def test_ablations_name_what_was_tried(tmp_path: Path) -> None:
     assert ablation_table(tmp_path / "none") == "No runs yet.\n"
 
 
-def test_an_effort_below_the_best_is_named() -> None:
+def test_table_2_names_efforts_other_than_best() -> None:
     best, fast = fake_line("banking", "dpn", 0), fake_line("banking", "dpn", 0)
     fast["config"] = {**fast["config"], "effort": "fast", "epochs": 1}
-    names = [row[0] for row in rows_of(render([best, fast])["table2"]) if row[0].startswith("DPN")]
+    names = [row[0] for row in rows_of(table2([best, fast])) if row[0].startswith("DPN")]
     assert sorted(names) == ["DPN (`dpn`)", "DPN (`dpn`), effort fast"]
 
 
-def test_of_equal_lines_the_last_counts_and_stands_last(tmp_path: Path) -> None:
+def test_read_results_keeps_the_last_of_equal_lines(tmp_path: Path) -> None:
     first, other, again = (
         {"kind": "speed", "method": "encoding", "config": {"repeats": repeats}, "measures": value}
         for repeats, value in ((3, 1), (2, 2), (3, 3))
@@ -331,7 +340,7 @@ def test_of_equal_lines_the_last_counts_and_stands_last(tmp_path: Path) -> None:
     assert read_results(tmp_path) == [other, again]
 
 
-def test_fewer_labels_are_told_by_ratio_and_no_labels_by_name() -> None:
+def test_ratios_table_names_ratios_and_no_labels() -> None:
     lines = [
         fake_line("banking", "newfound", 0, known_ratio=0.25, scores=(76.0, 90.0, 72.0)),
         fake_line("banking", "newfound", 1, known_ratio=0.25, scores=(78.0, 90.0, 72.0)),
@@ -348,7 +357,7 @@ def test_fewer_labels_are_told_by_ratio_and_no_labels_by_name() -> None:
     assert ratios_table(lines[3:]) == ""
 
 
-def test_k_estimated_is_told_against_the_same_seeds_with_k_given() -> None:
+def test_estimated_table_compares_with_k_given_on_equal_seeds() -> None:
     given = [fake_line("clinc", "newfound", s, scores=(90.0 + s, 95.0, 80.0)) for s in range(3)]
     found = [
         fake_line(
@@ -365,7 +374,7 @@ def test_k_estimated_is_told_against_the_same_seeds_with_k_given() -> None:
     assert estimated_table([*given, *other]) == ""  # another effort is no comparison
 
 
-def test_a_part_is_worth_what_runs_lose_without_it_seed_by_seed(tmp_path: Path) -> None:
+def test_parts_table_compares_runs_with_and_without_a_part(tmp_path: Path) -> None:
     part = PARTS["fast"][0]
     assert part.whole is None
     whole = [
@@ -398,7 +407,7 @@ def test_a_part_is_worth_what_runs_lose_without_it_seed_by_seed(tmp_path: Path) 
     assert parts_table(tmp_path, others) == "No runs yet.\n"
 
 
-def test_every_part_that_is_told_of_has_its_lines() -> None:
+def test_every_part_has_its_lines() -> None:
     folder = ROOT / "benchmarks" / "ablations"
     if not folder.is_dir():
         pytest.skip("no lines are kept here")
@@ -407,7 +416,7 @@ def test_every_part_that_is_told_of_has_its_lines() -> None:
             assert (folder / f"{name}.jsonl").is_file(), name
 
 
-def test_the_summary_reads_ours_by_prototype_and_others_by_what_suits_them() -> None:
+def test_summary_takes_our_prototype_score_and_the_better_one_of_others() -> None:
     ours = [fake_line("banking", "newfound", s, scores=(86.0 + s, 90.0, 78.0)) for s in range(2)]
     for line in ours:
         line["scores"]["kmeans"]["all"] = 99.0  # not how a saved model predicts
@@ -418,7 +427,7 @@ def test_the_summary_reads_ours_by_prototype_and_others_by_what_suits_them() -> 
         fake_line("banking", "dec", 0),
         fake_line("banking", "newfound", 0, known_ratio=0.25),
     ]
-    _, first, second = rows_of(excerpts([*ours, other, *hidden])["summary"])
+    _, first, second = rows_of(summary_table([*ours, other, *hidden]))
     assert first[:4] == ["DPN (`dpn`)", "minilm", "74.0 / 79.0 / 50.0", NONE]
     assert second[:4] == ["`newfound`", "minilm", "87.5 / 91.0 / 79.0", NONE]
-    assert excerpts(hidden)["summary"] == "No runs yet.\n"
+    assert summary_table(hidden) == "No runs yet.\n"

@@ -1,16 +1,14 @@
-"""What was tried: the lines of `benchmarks/ablations`, one file an idea, as a table."""
+"""ablations.md: what was tried, one file of `benchmarks/ablations` per idea."""
 
 import statistics
 from pathlib import Path
 
 from newfound.bench.lines import Line, read_lines
-from newfound.bench.rows import markdown, mean_spread, seed_list
-
-MEASURES = ("all", "known", "novel")
+from newfound.bench.rows import SCORES, markdown, mean_spread, seed_list
 
 
 def ablation_table(folder: Path) -> str:
-    """Accuracy and seconds of every file of the folder, by data set, method, encoder and ratio."""
+    """Return one row per file, data set, method, encoder and known ratio."""
     body = []
     for path in sorted(folder.glob("*.jsonl")):
         groups: dict[tuple[str, ...], list[Line]] = {}
@@ -21,7 +19,7 @@ def ablation_table(folder: Path) -> str:
             accuracy = [
                 mean_spread([line["scores"][by][measure] for line in lines])
                 for by in ("kmeans", "prototype")
-                for measure in MEASURES
+                for measure in SCORES
             ]
             seeds = seed_list(sorted(line["seed"] for line in lines))
             seconds = statistics.fmean(line["seconds"]["total"] for line in lines)
@@ -29,5 +27,5 @@ def ablation_table(folder: Path) -> str:
     if not body:
         return "No runs yet.\n"
     header = ["what was tried", "data set", "method", "encoder", "known ratio", "seeds"]
-    header += [f"{by}: {m}" for by in ("k-means", "prototype") for m in MEASURES]
+    header += [f"{by}: {m}" for by in ("k-means", "prototype") for m in SCORES]
     return markdown([*header, "seconds"], body)

@@ -1,8 +1,9 @@
-"""What an epoch of DPN costs beside the plain way of doing it, and what it must cost at least.
+"""The speed of DPN on a GPU: an epoch beside a plain implementation and a lower bound, whole runs.
 
-The plain way is that of the code that the paper's authors released: texts padded to the longest of
-all, frozen layers run again in every epoch, scores of the whole vocabulary at every place, full
-precision, one kernel at a time. It is timed over some steps and scaled to an epoch.
+The plain implementation follows the code that the paper's authors released: texts are padded to
+the longest of all, frozen layers run again in every epoch, the whole vocabulary is scored at every
+position, in full precision, one kernel at a time. It is timed over some steps and scaled to an
+epoch.
 """
 
 import time
@@ -17,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from newfound.bench.datasets import DATA_SETS, DataSet, make_split, read_data_set
-from newfound.bench.layouts import Measures
 from newfound.bench.runner import Plan, run, split_task
+from newfound.bench.speed.timing import Measures
 from newfound.data.task import Task
 from newfound.devices import plainly
 from newfound.encoding.backbone import MaskedWordHead
@@ -36,11 +37,13 @@ PLAIN_STEPS = 20
 PLAIN_BATCH = 32  # of the released code's pretraining
 # What a device can do, measured: bfloat16 products of large matrices in FLOP/s, copying in bytes/s.
 PEAKS = {"NVIDIA H200": (788e12, 4.3e12)}
-ADAM_BYTES = 34  # a weight a step: weight, gradient and two means in fp32, and the bfloat16 copy
+ADAM_BYTES = (
+    34  # per weight and step: weight, gradient and two means in fp32, and the bfloat16 copy
+)
 
 
 def measure_runs(folder: Path, encoder: str, seed: int) -> Measures:
-    """A whole run of DPN on each data set that is there, and BANKING's once more the plain way."""
+    """Measure a run of DPN on each data set in a folder, and BANKING's without our shortcuts."""
     found = {}
     for name in (name for name in DATA_SETS if (folder / name).is_dir()):
         data = read_data_set(folder, name)
@@ -53,6 +56,7 @@ def measure_runs(folder: Path, encoder: str, seed: int) -> Measures:
 
 
 def _measure_run(plan: Plan, data: DataSet) -> dict[str, Any]:
+    """Return the seconds and the accuracy of one run."""
     line, _, _ = run(plan, data)
     seconds = line["seconds"]
     return {
@@ -64,7 +68,7 @@ def _measure_run(plan: Plan, data: DataSet) -> dict[str, Any]:
 
 
 def measure_epochs(data: DataSet, encoder: str, device: torch.device, repeats: int) -> Measures:
-    """Seconds an epoch of pretraining and of training takes, ours and the plain way."""
+    """Measure the seconds per epoch of pretraining and training, ours and the plain ones."""
     task = split_task(make_split(data, seed=0), given_k=True)
     config = DPNConfig(patience=10**6)
     loaded = load_encoder(encoder)
@@ -107,7 +111,7 @@ def measure_epochs(data: DataSet, encoder: str, device: torch.device, repeats: i
 
 
 def _epoch_seconds(run: Callable[[int], float], repeats: int) -> float:
-    """Median seconds of an epoch once everything is warm."""
+    """Return the median seconds per epoch, without the first epochs' warm-up."""
     run(1)
     found = [(run(LONG_RUN) - run(SHORT_RUN)) / (LONG_RUN - SHORT_RUN) for _ in range(repeats)]
     return float(np.median(found))
@@ -123,10 +127,10 @@ def least_cost(
     *,
     masked: bool = False,
 ) -> dict[str, Any]:
-    """The arithmetic and the bytes of the optimiser that an epoch cannot do without.
+    """Return the arithmetic and the optimiser's memory traffic that an epoch cannot avoid.
 
-    A weight of a layer that learns meets every token three times (forward, and backward twice),
-    with a product and a sum each; lower layers are cached. Activations are not counted.
+    Every token meets each weight of a trained layer three times (forward, and twice backward), with
+    one product and one sum each; lower layers are cached. Activations are not counted.
     """
     shape, n = encoder.backbone.shape, len(task.texts)
     rows = n if masked else len(task.unlabelled)
@@ -151,7 +155,7 @@ def least_cost(
 
 
 def _timed(step: Callable[[], None], device: torch.device, steps: int) -> float:
-    """Seconds of one step, after some to warm up."""
+    """Return the seconds per step, after three steps to warm up."""
     for _ in range(3):
         step()
     if device.type == "cuda":
@@ -165,7 +169,7 @@ def _timed(step: Callable[[], None], device: torch.device, steps: int) -> float:
 
 
 def _plain_pretraining(encoder: Encoder, task: Task, tokens: Ragged) -> float:
-    """Seconds of an epoch of Eq. 1, the plain way."""
+    """Return the seconds per epoch of Eq. 1 in the plain implementation."""
     assert encoder.mask_id is not None
     model = EncoderFeatures(encoder, head="none").to(encoder.backbone.words.weight.device)
     device, width = model.device, int(tokens.lengths.max())
@@ -189,7 +193,7 @@ def _plain_pretraining(encoder: Encoder, task: Task, tokens: Ragged) -> float:
         truth = torch.full((ids.numel(),), -100, device=device)
         truth[places] = wanted
         hidden = model.upper(masked, mask)
-        scores = words(hidden.flatten(0, 1), model.backbone.words)  # at every place
+        scores = words(hidden.flatten(0, 1), model.backbone.words)  # at every position
         loss = F.cross_entropy(scores, truth, ignore_index=-100)
         some = labelled[torch.randint(len(labelled), (PLAIN_BATCH,), device=device)]
         raw = model.from_states(*tokens.padded(some, width))
@@ -197,13 +201,13 @@ def _plain_pretraining(encoder: Encoder, task: Task, tokens: Ragged) -> float:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        float(loss.detach())  # such code writes its loss down at every step
+        float(loss.detach())  # such code logs its loss at every step
 
     return _timed(step, device, PLAIN_STEPS) * -(-len(tokens) // PLAIN_BATCH)
 
 
 def _plain_training(encoder: Encoder, task: Task, tokens: Ragged, config: DPNConfig) -> float:
-    """Seconds of an epoch of DPN's own losses, the plain way."""
+    """Return the seconds per epoch of DPN's own losses in the plain implementation."""
     model = EncoderFeatures(encoder, head="none").to(encoder.backbone.words.weight.device)
     model.freeze(frozen_count(config.trainable_layers, encoder.backbone.shape.layers))
     device, width = model.device, int(tokens.lengths.max())

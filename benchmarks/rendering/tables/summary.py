@@ -1,18 +1,18 @@
-"""What a reader of the README wants to know: our efforts beside the methods that come closest."""
+"""The summary table of the README: our efforts beside the closest methods."""
 
 import statistics
 from collections.abc import Sequence
 
+from benchmarks.rendering.titles import TITLES, in_order, method_name
 from newfound.bench.lines import Line
-from newfound.bench.rows import NONE, Row, markdown, mean_seconds, select_runs
-from newfound.bench.titles import SCORES, TITLES, effort_of, in_order, method_name
+from newfound.bench.rows import NONE, SCORES, Row, markdown, mean_seconds, select_runs
 
 OURS = "newfound"
 CLOSEST = ("bert", "semi-km", "laskm", "dpn", "self-labeling")
 
 
 def summary_table(lines: Sequence[Line]) -> str:
-    """All / Known / Novel on every data set: a row for a method with an effort and an encoder."""
+    """Return All / Known / Novel per data set; one row per method, effort and encoder."""
     cells: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
     for data_set in TITLES:
         rows = [row for row in select_runs(lines, data_set=data_set) if _shown(row)]
@@ -38,10 +38,12 @@ def summary_table(lines: Sequence[Line]) -> str:
 
 
 def _shown(row: Row) -> bool:
-    return row.method == OURS or (row.method in CLOSEST and effort_of(row) == "best")
+    """Return True for our method and for the closest ones with effort best."""
+    return row.method == OURS or (row.method in CLOSEST and row.effort == "best")
 
 
 def _accuracy(row: Row) -> str:
+    """Return ours by the nearest prototype; of another method the better way to score."""
     readings = [
         [statistics.fmean(line["scores"][by][score] for line in row.lines) for score in SCORES]
         for by in (("prototype",) if row.method == OURS else ("prototype", "kmeans"))

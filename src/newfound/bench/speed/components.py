@@ -1,12 +1,10 @@
-"""How fast training is, by what learns and what is cached; and k-means and encoding beside peers.
+"""The speed of parts of a run: encoding and k-means beside other packages, and training.
 
-Every function returns measures by name. Peers and our own code take turns, so that a busy machine
-slows them alike.
+Every function returns measurements by name. Other packages and our own code take turns, so that a
+busy machine slows them alike.
 """
 
-import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from newfound.bench.speed.timing import Measures, time_in_turns, with_rates
 from newfound.clustering.kmeans import kmeans
 from newfound.encoding.batching import Batch, shuffled_batches, to_device, tokenize
 from newfound.encoding.feature_cache import run_frozen
@@ -23,30 +22,8 @@ from newfound.training.losses.dpn import masked_word_loss
 from newfound.training.masking import MaskedWords
 from newfound.training.optimiser import Optimiser, Term
 
-Measures = dict[str, dict[str, Any]]
 BATCH = 64
 SHARE = 0.15  # of words that are masked
-
-
-def in_turns(work: Mapping[str, Callable[[], Any]], repeats: int) -> Measures:
-    """Median seconds of each piece of work; they take turns, so that all see the same machine."""
-    runs: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(repeats):
-        for name, do in work.items():
-            begun = time.perf_counter()
-            do()
-            runs[name].append(time.perf_counter() - begun)
-    return {
-        name: {"seconds": statistics.median(found), "runs": [round(s, 4) for s in found]}
-        for name, found in runs.items()
-    }
-
-
-def with_rates(measures: Measures, texts: int) -> Measures:
-    """Add texts a second."""
-    for measure in measures.values():
-        measure["texts_per_second"] = round(texts / measure["seconds"], 1)
-    return measures
 
 
 def measure_encoding(
@@ -56,7 +33,24 @@ def measure_encoding(
     peer: Callable[[list[str]], np.ndarray] | None,
     quantised: Callable[[list[str]], np.ndarray] | None,
 ) -> Measures:
-    """Encoding against sentence-transformers, in full precision and in int8."""
+    """Measure encoding in full precision, in int8 and with sentence-transformers.
+
+    Parameters
+    ----------
+    plain : EncoderFeatures
+        The encoder in full precision, all layers frozen.
+    texts : list of str
+        The texts to encode.
+    repeats : int
+        Seconds are medians of so many runs.
+    peer, quantised : callable or None
+        The same encoder in sentence-transformers and in int8; None leaves it out.
+
+    Returns
+    -------
+    dict
+        One measurement per way of encoding, with its mean cosine to full precision.
+    """
     work: dict[str, Callable[[], Any]] = {"fp32": lambda: plain(texts)}
     if quantised is not None:
         work["int8"] = lambda: quantised(texts)
@@ -69,19 +63,20 @@ def measure_encoding(
         for name, other in (("int8", quantised), ("sentence-transformers", peer))
         if other is not None
     }
-    found = with_rates(in_turns(work, repeats), len(texts))
+    found = with_rates(time_in_turns(work, repeats), len(texts))
     for name, measure in measures.items():
         found[name].update(measure)
     return found
 
 
 def _cosine(reference: np.ndarray, sample: list[str], other: Callable[[list[str]], Any]) -> float:
+    """Return the mean cosine of another encoder's vectors to those of the reference."""
     vectors = np.asarray(other(sample))
     return float(((reference * vectors).sum(1) / np.linalg.norm(vectors, axis=1)).mean().round(6))
 
 
 def measure_kmeans(features: np.ndarray, k: int, repeats: int, starts: int = 10) -> Measures:
-    """k-means against scikit-learn's on the same features with as many starts."""
+    """Measure our k-means and scikit-learn's on the same features with equally many starts."""
     from sklearn.cluster import KMeans
 
     points, inertia = torch.from_numpy(features), {}
@@ -93,37 +88,37 @@ def measure_kmeans(features: np.ndarray, k: int, repeats: int, starts: int = 10)
         found = KMeans(k, n_init=starts, random_state=0).fit(features)
         inertia["scikit-learn"] = float(found.inertia_)
 
-    measures = in_turns({"ours": ours, "scikit-learn": theirs}, repeats)
+    measures = time_in_turns({"ours": ours, "scikit-learn": theirs}, repeats)
     for name, value in inertia.items():
         measures[name]["inertia"] = round(float(value), 3)
     return measures
 
 
 def measure_training(encoder: Encoder, texts: list[str], repeats: int) -> Measures:
-    """Texts a second of a pass over `texts`, by what learns and what is read from the cache."""
+    """Measure a pass over `texts` in texts per second, by what learns and what is cached."""
     start = {name: value.clone() for name, value in encoder.backbone.state_dict().items()}
     depth = encoder.backbone.shape.layers
-    third = max(1, depth // 2)
+    upper = max(1, depth // 2)
     work: dict[str, Callable[[], Any]] = {}
     model = EncoderFeatures(encoder, head="none", frozen_layers=depth)
     tokens = tokenize(encoder.tokenizer, texts, encoder.max_tokens)
     work["forward"] = lambda: model.encode_tokens(tokens)
     plans = {
         "all layers": (-1, "none", "cached"),
-        f"last {third} layers, not cached": (depth - third, "none", "plain"),
-        f"last {third} layers, cached": (depth - third, "none", "cached"),
+        f"last {upper} layers, not cached": (depth - upper, "none", "plain"),
+        f"last {upper} layers, cached": (depth - upper, "none", "cached"),
         "last layer, cached": (depth - 1, "none", "cached"),
         "head on pooled vectors": (depth, "residual", "cached"),
-        f"masked words, last {third} layers": (depth - third, "none", "masked"),
-        f"masked words, last {third} layers, all places": (depth - third, "none", "everywhere"),
+        f"masked words, last {upper} layers": (depth - upper, "none", "masked"),
+        f"masked words, last {upper} layers, all places": (depth - upper, "none", "everywhere"),
     }
     if encoder.mask_id is None:
         plans = {name: plan for name, plan in plans.items() if not name.startswith("masked")}
-    measures = in_turns(work, repeats)
+    measures = time_in_turns(work, repeats)
     for name, (frozen, head, kind) in plans.items():
         encoder.backbone.load_state_dict(start)
         epoch = _epoch(encoder, texts, frozen, head, kind)
-        measures |= in_turns({name: epoch}, repeats)
+        measures |= time_in_turns({name: epoch}, repeats)
     encoder.backbone.load_state_dict(start)
     encoder.backbone.requires_grad_(True)
     return with_rates(measures, len(texts))
@@ -132,7 +127,7 @@ def measure_training(encoder: Encoder, texts: list[str], repeats: int) -> Measur
 def _epoch(
     encoder: Encoder, texts: list[str], frozen: int, head: str, kind: str
 ) -> Callable[[], None]:
-    """A pass over the texts with one layout; what is cached is made before."""
+    """Return a function that makes one pass over the texts; the cache is filled before."""
     model = EncoderFeatures(encoder, head=head, frozen_layers=frozen)
     tokens = tokenize(encoder.tokenizer, texts, encoder.max_tokens)
     inputs = run_frozen(model, tokens)

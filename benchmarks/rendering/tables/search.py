@@ -1,4 +1,4 @@
-"""How settings were chosen: the lines of `benchmarks/search` as a table."""
+"""search.md: how settings were chosen, from the lines of `benchmarks/search`."""
 
 import json
 from dataclasses import asdict
@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from newfound.bench.lines import Line, read_lines
-from newfound.bench.rows import markdown, mean_spread, seed_list
+from newfound.bench.rows import SCORES, markdown, mean_spread, seed_list
 from newfound.bench.runner import resolve_variant
 
-SCORES = ("all", "known", "novel")
-NO_SETTINGS = ("effort", "max_tokens", "given_k")  # of a method, though a line keeps them there
+NOT_OF_METHOD = ("effort", "max_tokens", "given_k")  # a line keeps them beside its settings
 
 
 def search_table(folder: Path) -> str:
-    """Accuracy of every configuration that was tried, named by how it differs from the present."""
+    """Return one row per configuration, named by how it differs from the current settings."""
     groups: dict[str, list[Line]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in read_lines(path):
@@ -45,18 +44,18 @@ def search_table(folder: Path) -> str:
 
 
 def changes(line: Line) -> str:
-    """The settings of a line that differ from those that the method has at present."""
+    """Return the settings of a line that differ from the method's current ones."""
     tried: dict[str, Any] = line["config"]
     effort, data_set = tried["effort"], line["data_set"]
-    present = asdict(resolve_variant(line["method"], data_set, effort, None)[1])
+    current = asdict(resolve_variant(line["method"], data_set, effort, None)[1])
     found = [
         f"{name}={tried[name]}"
-        for name in present
-        if name in tried and tried[name] != present[name]
+        for name in current
+        if name in tried and tried[name] != current[name]
     ]
-    # What a method once had, and what it has now that it had not then
+    # Settings that were removed since, and settings that were added
     found += [
-        f"{name}={tried[name]} (gone)" for name in tried if name not in {*present, *NO_SETTINGS}
+        f"{name}={tried[name]} (gone)" for name in tried if name not in {*current, *NOT_OF_METHOD}
     ]
-    found += [f"no {name} yet" for name in present if name not in tried]
+    found += [f"no {name} yet" for name in current if name not in tried]
     return ", ".join(found) if found else "as it is"

@@ -1,25 +1,25 @@
-"""What becomes of a method when less is known: fewer labels, none, or no number of categories."""
+"""regimes.md: fewer labels, no labels, and an unknown number of categories."""
 
 import json
 from collections.abc import Sequence
 
+from benchmarks.rendering.titles import TITLES, in_order, method_name
 from newfound.bench.lines import Line
-from newfound.bench.rows import Row, markdown, mean_spread, seed_list, select_runs
-from newfound.bench.titles import SCORE_HEADER, TITLES, both_scores, in_order, method_name
+from newfound.bench.rows import SCORE_HEADER, Row, markdown, mean_spread, seed_list, select_runs
 
-USUAL = (0.75, 0.1)  # known and labelled ratio of Table 2
+OF_TABLE_2 = (0.75, 0.1)  # known and labelled ratio
 
 
 def regimes_table(lines: Sequence[Line]) -> str:
-    """Accuracy with other ratios than the paper's, and what it costs to estimate K."""
+    """Return the accuracy with other ratios than the paper's, and with K estimated."""
     parts = (ratios_table(lines), estimated_table(lines))
     return "\n".join(filter(None, parts)) or "No runs yet.\n"
 
 
 def ratios_table(lines: Sequence[Line]) -> str:
-    """All runs with K given whose known or labelled ratio is not that of Table 2."""
+    """Return the runs with K given whose known or labelled ratio is not that of Table 2."""
     runs = [line for line in lines if "scores" in line]
-    ratios = sorted({(line["known_ratio"], line["labelled_ratio"]) for line in runs} - {USUAL})
+    ratios = sorted({(line["known_ratio"], line["labelled_ratio"]) for line in runs} - {OF_TABLE_2})
     body = []
     for data_set, title in TITLES.items():
         for known, labelled in ratios:
@@ -27,7 +27,7 @@ def ratios_table(lines: Sequence[Line]) -> str:
             for row in in_order(rows):
                 shares = [f"{known:g}", f"{labelled:g}"] if known else ["no labels", ""]
                 name = [method_name(row, rows), row.encoder, seed_list(row.seeds)]
-                body.append([title, *shares, *name, *both_scores(row)])
+                body.append([title, *shares, *name, *row.scores()])
     if not body:
         return ""
     header = ["data set", "known", "labelled", "method", "encoder", "seeds", *SCORE_HEADER]
@@ -38,7 +38,7 @@ def ratios_table(lines: Sequence[Line]) -> str:
 
 
 def estimated_table(lines: Sequence[Line]) -> str:
-    """Runs that estimated K less the same runs with K given, seed by seed."""
+    """Return runs that estimated K less the same runs with K given, seed by seed."""
     body = []
     for data_set, title in TITLES.items():
         given = {_twin(row): row for row in select_runs(lines, data_set=data_set)}
@@ -75,10 +75,11 @@ def estimated_table(lines: Sequence[Line]) -> str:
 
 
 def _twin(row: Row) -> str:
-    """What a row shares with the one that differs only in whether K was given."""
+    """Return what a row shares with the one that differs only in whether K was given."""
     config = {name: value for name, value in row.config.items() if name != "given_k"}
     return json.dumps([row.method, row.encoder, config], sort_keys=True)
 
 
 def _all(line: Line) -> float:
+    """Return the accuracy of a run by the nearest prototype."""
     return float(line["scores"]["prototype"]["all"])

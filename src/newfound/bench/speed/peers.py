@@ -1,7 +1,7 @@
-"""Other people's tools on the same texts and encoder; each runs in a process of its own.
+"""Other packages on the same texts and encoder; each runs in a process of its own.
 
-`python -m newfound.bench.peers NAME TABLE ENCODER K` prints one JSON object. The encoder is loaded
-before the clock starts, which favours the peer: our own command is timed with its imports.
+`python -m newfound.bench.speed.peers NAME TABLE ENCODER K` prints one JSON object. The encoder is
+loaded before the clock starts, which favours the peer: our own command is timed with its imports.
 """
 
 import csv
@@ -20,13 +20,13 @@ PACKAGES = {
 
 
 def encoding(model: Any, texts: list[str], k: int) -> list[int] | None:
-    """One pass of sentence-transformers' encode()."""
+    """Run one pass of sentence-transformers' encode()."""
     model.encode(texts)
     return None
 
 
 def bertopic(model: Any, texts: list[str], k: int) -> list[int] | None:
-    """BERTopic as it comes."""
+    """Run BERTopic with its defaults."""
     from bertopic import BERTopic
 
     topics, _ = BERTopic(embedding_model=model).fit_transform(texts)
@@ -34,12 +34,12 @@ def bertopic(model: Any, texts: list[str], k: int) -> list[int] | None:
 
 
 def bertopic_kmeans(model: Any, texts: list[str], k: int) -> list[int] | None:
-    """BERTopic that is told the number of categories."""
+    """Run BERTopic with KMeans and the true number of categories."""
     from bertopic import BERTopic
     from sklearn.cluster import KMeans
 
-    told = BERTopic(embedding_model=model, hdbscan_model=KMeans(k, random_state=0))
-    topics, _ = told.fit_transform(texts)
+    model_with_k = BERTopic(embedding_model=model, hdbscan_model=KMeans(k, random_state=0))
+    topics, _ = model_with_k.fit_transform(texts)
     return [int(topic) for topic in topics]
 
 
@@ -51,7 +51,7 @@ PEERS: dict[str, Callable[[Any, list[str], int], list[int] | None]] = {
 
 
 def main(name: str, table: str, encoder: str, k: str) -> None:
-    """Time one peer and print what it found."""
+    """Time one peer and print its seconds and topics as JSON."""
     with Path(table).open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file)]
     begun = time.perf_counter()

@@ -1,22 +1,22 @@
-"""What each part of our method is worth: runs with it less runs without it, seed by seed."""
+"""parts.md: the contribution of each part of `newfound`: runs with it less runs without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from benchmarks.rendering.titles import TITLES
 from newfound.bench.lines import Line, read_lines
-from newfound.bench.rows import markdown, mean_spread, seed_list, select_runs
-from newfound.bench.titles import SCORES, TITLES, effort_of
+from newfound.bench.rows import SCORES, markdown, mean_spread, seed_list, select_runs
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part, and the files of `benchmarks/ablations` that tell what it is worth."""
+    """A part of the method, and the files of `benchmarks/ablations` that measure it."""
 
     name: str
     without: str
-    whole: str | None = None  # None: the method as it is, from the results
+    whole: str | None = None  # None: the current method, from the results
 
 
 # Some parts were measured with more seeds or data sets in an earlier form of the method.
@@ -54,13 +54,13 @@ PARTS: dict[str, tuple[Part, ...]] = {
 
 
 def parts_table(folder: Path, lines: Sequence[Line], ours: str = "newfound") -> str:
-    """Points of accuracy by nearest prototype that each part brings, by data set and effort."""
+    """Return the accuracy (nearest prototype) that each part adds, by effort and data set."""
     body = []
     for effort, parts in PARTS.items():
         present = [
             line
             for row in select_runs(lines)
-            if (row.method, effort_of(row)) == (ours, effort)
+            if (row.method, row.effort) == (ours, effort)
             for line in row.lines
         ]
         for part in parts:
@@ -75,6 +75,7 @@ def parts_table(folder: Path, lines: Sequence[Line], ours: str = "newfound") -> 
 
 
 def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[list[str]]:
+    """Return one row per data set and encoder."""
     rows = []
     encoders = sorted({line["encoder"] for line, _ in pairs})
     for (data_set, title), encoder in product(TITLES.items(), encoders):
@@ -91,14 +92,16 @@ def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[l
 
 
 def _ordinary(folder: Path, name: str) -> list[Line]:
-    """The lines of a file with the paper's ratios and K given."""
+    """Return the lines of a file with the paper's ratios and K given."""
     rows = select_runs(read_lines(folder / f"{name}.jsonl"))
     return [line for row in rows for line in row.lines]
 
 
 def _key(line: Line) -> tuple[str, str, int]:
+    """Return what two runs must share to be compared."""
     return line["data_set"], line["encoder"], line["seed"]
 
 
 def _score(line: Line, score: str) -> float:
+    """Return a score by the nearest prototype."""
     return float(line["scores"]["prototype"][score])

@@ -1,4 +1,4 @@
-"""Run a command as a user would, and say how long it took and how much memory it held."""
+"""Run a command as a user would, with its seconds and its peak memory."""
 
 import json
 import subprocess
@@ -13,10 +13,10 @@ from newfound.errors import InputError
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that has ended well."""
+    """A process that has ended without an error."""
 
     seconds: float
-    peak_mb: float  # the most memory that it held
+    peak_mb: float
     output: str
 
 
@@ -33,14 +33,14 @@ with open(sys.argv[1], "w") as file:
 
 
 def run_process(command: Sequence[str]) -> Finished:
-    """Run a command to its end."""
+    """Run a command to its end; raise InputError if it fails."""
     with tempfile.TemporaryDirectory(prefix="newfound-") as folder:
-        told = Path(folder) / "told.json"
-        between = [sys.executable, "-I", "-S", "-c", BETWEEN, str(told)]
+        report = Path(folder) / "report.json"
+        between = [sys.executable, "-I", "-S", "-c", BETWEEN, str(report)]
         done = subprocess.run([*between, *command], capture_output=True, text=True, check=False)
-        if not told.is_file():
+        if not report.is_file():
             raise InputError(f"{command[0]} could not be run: {_end(done.stderr)}")
-        seconds, peak, code = json.loads(told.read_text())
+        seconds, peak, code = json.loads(report.read_text())
     if code:
         raise InputError(f"{' '.join(command[:5])} ... failed ({code}): {_end(done.stderr)}")
     scale = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
@@ -48,9 +48,10 @@ def run_process(command: Sequence[str]) -> Finished:
 
 
 def _end(text: str) -> str:
+    """Return the last 500 characters of a message as one line."""
     return " ".join(text.split())[-500:]
 
 
 def newfound_command(*arguments: str) -> list[str]:
-    """The command line of this very newfound."""
+    """Return the command line of the installed newfound."""
     return [sys.executable, "-m", "newfound", *arguments]
