@@ -31,6 +31,28 @@ HEADINGS = {
     "ablations": "What was tried",
     "search": "How settings were chosen",
 }
+# What a page says above its table; links are relative to benchmarks/.
+INTRODUCTIONS = {
+    "parts": (
+        "Accuracy on test texts by the nearest prototype: runs with a part less runs without it, "
+        "seed by seed (mean ± standard deviation, in points). *Measured in* names the method that "
+        "the part was removed from: the current one, or an earlier one, which "
+        "[the list of ablation files](notes/ablation-files.md) describes."
+    ),
+    "ablations": (
+        "Variants of methods that were measured on test texts: one row per file of `ablations/`, "
+        "data set, method, encoder and known ratio. [The list of ablation files]"
+        "(notes/ablation-files.md) says what each file is. Accuracy in % (mean ± standard "
+        "deviation over seeds); seconds are those of a whole run."
+    ),
+    "search": (
+        "Runs of `newfound bench run --search`, by which settings were chosen. It hides the labels "
+        "of a quarter of the known categories and scores dev texts, which are of known categories: "
+        "of some that kept their labels and some that lost them. No test label and no label of a "
+        "truly novel text is used. *Settings* names what differs from the current settings; "
+        "[how to read older rows](notes/measurements.md#search-lines)."
+    ),
+}
 
 
 def render_tables(lines: Sequence[Line], tried: Path) -> dict[str, str]:
@@ -67,7 +89,9 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
 
 def table_page(name: str, table: str) -> str:
     """Return the content of a table's own page."""
-    return f"# {HEADINGS[name]}\n\nRendered by `make tables`; do not edit.\n\n{table}"
+    parts = [f"# {HEADINGS[name]}", "Rendered by `make tables`; do not edit."]
+    parts += [INTRODUCTIONS[name]] if name in INTRODUCTIONS else []
+    return "\n\n".join([*parts, table])
 
 
 def fill_markers(text: str, tables: Mapping[str, str]) -> str:

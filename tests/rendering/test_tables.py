@@ -391,7 +391,7 @@ def test_parts_table_compares_runs_with_and_without_a_part(tmp_path: Path) -> No
         )
         append_line(tmp_path / f"{part.without}.jsonl", without)
     (_, row) = rows_of(parts_table(tmp_path, [*whole, *others]))
-    assert row[:6] == ["fast", part.name, "as it is", "CLINC", "minilm", "0, 2"]
+    assert row[:6] == ["fast", part.name, "current", "CLINC", "minilm", "0, 2"]
     assert row[6:] == ["1.5 ± 0.7", "0.0 ± 0.0", "-1.0 ± 0.0"]
     # Another encoder has a row of its own, and its runs are compared with its own
     large = [

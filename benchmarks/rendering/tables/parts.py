@@ -23,29 +23,37 @@ class Part:
 BEFORE_BALANCE = "newfound-best-before-balance"
 PARTS: dict[str, tuple[Part, ...]] = {
     "fast": (
-        Part("draft in rounds", "newfound-fast-without-draft"),
-        Part("words", "newfound-fast-without-words"),
-        Part("relocation", "newfound-fast-without-relocation"),
-        Part("labels near a text", "newfound-fast-without-prior"),
-        Part("shares by labels", "newfound-fast-without-shares"),
-        Part("known prototypes farther out", "newfound-fast-without-farther"),
-        Part("balance of ten iterations, not three", "newfound-fast-balance-of-3"),
+        Part("initial clustering in rounds", "newfound-fast-without-draft"),
+        Part("LSA features", "newfound-fast-without-words"),
+        Part("split-merge moves", "newfound-fast-without-relocation"),
+        Part("probability that a text is known", "newfound-fast-without-prior"),
+        Part("class prior from labels", "newfound-fast-without-shares"),
+        Part("known prototypes moved outwards", "newfound-fast-without-farther"),
+        Part("ten Sinkhorn iterations, not three", "newfound-fast-balance-of-3"),
     ),
     "best": (
-        Part("contrast", "newfound-best-without-contrast"),
-        Part("draft in rounds", "newfound-best-without-draft"),
-        Part("ten drafts, not one", "newfound-best-one-draft"),
-        Part("words", "newfound-best-without-words"),
-        Part("relocation", "newfound-best-without-relocation"),
-        Part("labels near a text", "newfound-best-without-prior"),
-        Part("shares by labels", "newfound-best-without-shares"),
-        Part("known prototypes farther out", "newfound-best-without-farther"),
-        Part("balance of ten, relocation in the draft alone, ten drafts", BEFORE_BALANCE),
-        Part("draft in rounds", "newfound-best-before-draft", BEFORE_BALANCE),
-        Part("five drafts, not one", f"{BEFORE_BALANCE}-one-draft", BEFORE_BALANCE),
-        Part("words", f"{BEFORE_BALANCE}-without-words", BEFORE_BALANCE),
+        Part("contrastive training", "newfound-best-without-contrast"),
+        Part("initial clustering in rounds", "newfound-best-without-draft"),
+        Part("best of ten initial clusterings, not one", "newfound-best-one-draft"),
+        Part("LSA features", "newfound-best-without-words"),
+        Part("split-merge moves", "newfound-best-without-relocation"),
+        Part("probability that a text is known", "newfound-best-without-prior"),
+        Part("class prior from labels", "newfound-best-without-shares"),
+        Part("known prototypes moved outwards", "newfound-best-without-farther"),
         Part(
-            "shares by labels, known prototypes farther out",
+            "ten Sinkhorn iterations, split-merge moves in the initial clustering only, "
+            "best of ten initial clusterings",
+            BEFORE_BALANCE,
+        ),
+        Part("initial clustering in rounds", "newfound-best-before-draft", BEFORE_BALANCE),
+        Part(
+            "best of five initial clusterings, not one",
+            f"{BEFORE_BALANCE}-one-draft",
+            BEFORE_BALANCE,
+        ),
+        Part("LSA features", f"{BEFORE_BALANCE}-without-words", BEFORE_BALANCE),
+        Part(
+            "class prior from labels, known prototypes moved outwards",
             "newfound-best-even-shares",
             "newfound-best-before-draft",
         ),
@@ -70,7 +78,7 @@ def parts_table(folder: Path, lines: Sequence[Line], ours: str = "newfound") -> 
             body += _rows(effort, part, pairs)
     if not body:
         return "No runs yet.\n"
-    header = ["effort", "part", "measured in the method", "data set", "encoder", "seeds"]
+    header = ["effort", "part", "measured in", "data set", "encoder", "seeds"]
     return markdown([*header, *(score.title() for score in SCORES)], body)
 
 
@@ -87,7 +95,7 @@ def _rows(effort: str, part: Part, pairs: Sequence[tuple[Line, Line]]) -> list[l
             for score in SCORES
         ]
         seeds = seed_list(sorted(line["seed"] for line, _ in chosen))
-        rows.append([effort, part.name, part.whole or "as it is", title, encoder, seeds, *gains])
+        rows.append([effort, part.name, part.whole or "current", title, encoder, seeds, *gains])
     return rows
 
 

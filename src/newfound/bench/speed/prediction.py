@@ -41,8 +41,7 @@ def measure_prediction(
     Returns
     -------
     dict
-        One measurement for fp32 and, where openvino and nncf are installed, one for int8. The
-        latter has the share of texts that get the same category as with fp32.
+        One measurement for fp32 and, where openvino and nncf are installed, one for int8.
     """
     run = _discover(folder, encoder, sample)
     flags: dict[str, list[str]] = {"fp32": []}
@@ -56,15 +55,10 @@ def measure_prediction(
         for precision, more in flags.items():
             command = _predict(run, table, folder / f"{precision}.csv", "--force", *more)
             ended[precision].append(run_process(command))
-    measures = {
+    return {
         f"predict {len(texts):,} distinct texts, {precision}": _measure(runs, len(texts))
         for precision, runs in ended.items()
     }
-    if "int8" in flags:
-        full, rounded = (_categories(folder / f"{precision}.csv") for precision in flags)
-        same = statistics.fmean(a == b for a, b in zip(full, rounded, strict=True))
-        measures[f"predict {len(texts):,} distinct texts, int8"]["agreement"] = round(100 * same, 2)
-    return measures
 
 
 def int8_installed() -> bool:
@@ -106,9 +100,3 @@ def _write_texts(path: Path, texts: Sequence[str]) -> Path:
         rows.writerow(["text"])
         rows.writerows([text] for text in texts)
     return path
-
-
-def _categories(path: Path) -> list[str]:
-    """Return the predicted categories of a table."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return [row["category"] for row in csv.DictReader(file)]
