@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path("benchmarks/results")
-SEARCH = Path("benchmarks/search")
+from newfound.bench.lines import RESULTS, SEARCH
 
 
 def add_commands(bench: argparse.ArgumentParser) -> None:

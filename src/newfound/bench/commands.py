@@ -13,9 +13,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from newfound.bench.cli import RESULTS, SEARCH
 from newfound.bench.datasets import DataSet, data_folder, make_split, read_data_set
-from newfound.bench.lines import Line, append_line, key_of, read_lines, without_repeats
+from newfound.bench.lines import (
+    RESULTS,
+    SEARCH,
+    Line,
+    append_line,
+    key_of,
+    read_lines,
+    without_repeats,
+)
 from newfound.bench.planning import caches, data_sets, make_plans, names
 from newfound.bench.planning import splits as asked_splits
 from newfound.bench.rows import NONE

@@ -12,6 +12,10 @@ from newfound.files import without_nan
 
 Line = dict[str, Any]
 
+# Where commands append lines by default.
+RESULTS = Path("benchmarks/results")
+SEARCH = Path("benchmarks/search")
+
 # What identifies a run: everything chosen, nothing measured.
 CHOSEN = (
     "kind",
