@@ -1,10 +1,11 @@
-# make demo   install and run the demo        make test   lint, types and all tests
+# make demo   install and run the demo        make test   lint, types, all tests and the documentation
+# make docs   build the documentation into site/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format clean
+.PHONY: demo test docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/newfound demo
@@ -14,6 +15,12 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+	$(BIN)/mkdocs build --strict --quiet
+
+# Strict: a link or an anchor that leads nowhere is an error.
+docs: $(VENV)/.test
+	$(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -28,8 +35,8 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,glove,hub,openvino,plot,test]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,glove,hub,openvino,plot,test,docs]"
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) build dist demo-run
+	rm -rf $(VENV) build dist demo-run site
