@@ -18,6 +18,7 @@ def load(dotted: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_objects_have_docstrings_whose_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

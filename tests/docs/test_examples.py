@@ -24,6 +24,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_blocks_run(page: str, working_folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
@@ -34,6 +35,13 @@ def test_python_blocks_run(page: str, working_folder: Path) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)
                 exec(compile(source, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_that_take_too_long_to_run_are_valid_python(page: str) -> None:
+    for block in blocks(read(page)):
+        if block.language == "py":
+            compile(block.text, page, "exec")
 
 
 def test_the_readme_and_the_library_page_have_examples() -> None:
