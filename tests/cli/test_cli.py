@@ -16,13 +16,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from newfound.discovery import Discovery
 from support.small_texts import KNOWN, QUICK_FLAGS, SmallTask, everything_under, small_task
 
 import newfound
 from newfound.cli import predict as prediction
 from newfound.cli.main import build_parser, main
 from newfound.config import RunConfig, flag_of, settings_of
-from newfound.discovery import Discovery
 
 COMMANDS = ("discover", "predict", "estimate", "demo", "info", "report", "export", "methods")
 
