@@ -48,7 +48,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         Turns texts into vectors: a short name (minilm, mpnet, bert), a folder or a Hub id.
     n_categories : int or "auto", default "auto"
         Number of categories, known ones included; "auto" estimates it.
-    effort : {"fast", "balanced", "best"} or None, default None
+    effort : str or None, default None
         "fast" trains a small head and leaves the encoder as it is; "balanced" takes more time, by
         method for more tries or for the last layers; "best" trains all layers. None means "best"
         on a GPU and "balanced" on a CPU.
@@ -56,8 +56,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         The same seed gives the same result on the same machine.
     device : str or None, default None
         "cpu", "cuda" or "cuda:N"; None takes a GPU if there is one.
-    pooling : {"cls", "mean"} or None, default None
-        How tokens become one vector; None means as the encoder was trained.
+    pooling : str or None, default None
+        How tokens become one vector, "cls" or "mean"; None means as the encoder was trained.
     max_tokens : int, default 128
         Longer texts are cut after this many tokens.
     validation_share : float, default 0.15
