@@ -24,7 +24,7 @@ from newfound.methods import find_method, resolve_config
 from newfound.methods.dpn import PAPER
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.storage.run_folder import versions
+from newfound.versions import versions
 
 # Names in result lines for a method with some settings: the loss as in the released code, and the
 # five ablations of Table 3.

@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from newfound.config import RunConfig, describe_type, flag_of, override, setting
 from newfound.data.corpus import Corpus, check_corpus
 from newfound.data.tables import read_tables
 from newfound.errors import InputError
-from newfound.progress import Stages
+from newfound.result import Result
 from newfound.storage.run_folder import check_run_folder, new_run, read_run, write_run
 
 DEMO = "newfound demo"  # how the command of a demo's run begins
@@ -57,10 +57,8 @@ def demo(options: argparse.Namespace) -> None:
 def _check_demo_folder(folder: Path) -> None:
     """A demo replaces an earlier demo, but nothing else."""
     check_run_folder(folder, force=True)
-    if (folder / "run.json").is_file():
-        command = str(read_run(folder).get("command"))
-        if not command.startswith(DEMO):
-            raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")
+    if (folder / "run.json").is_file() and not str(read_run(folder).command).startswith(DEMO):
+        raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")
 
 
 def _run_discovery(
@@ -71,44 +69,41 @@ def _run_discovery(
     force: bool,
     truth: np.ndarray | None = None,
 ) -> dict[str, float] | None:
-    from newfound.describing.renaming import chosen_endpoint, rename_novel
-    from newfound.discovery import Discovery
+    from newfound import pipeline
+    from newfound.cli.endpoint import chosen_endpoint
+    from newfound.report import write_report
 
     begun = time.perf_counter()
     endpoint = chosen_endpoint(options)
-    chosen = asdict(_run_config(options))
-    discoverer = Discovery(**chosen, settings=_settings(options), verbose=None)
+    config, settings = _run_config(options), _settings(options)
     validation = None
     if getattr(options, "validation", None):
-        held, more = _read_validation(options, corpus)
+        validation, more = _read_validation(options, corpus)
         tell(more)
         notes += more
-        validation = (held.texts, held.labels)
     # Opened before the long work, so that a place that cannot be written is said at once.
     with new_run(options.out, force) as folder:
-        discoverer.fit(corpus.texts, corpus.labels, ids=corpus.ids, validation=validation)
+        result = pipeline.discover(
+            corpus, config, settings=settings, validation=validation, verbose=None
+        )
         if endpoint is not None:
-            rename_novel(discoverer, endpoint)
-        tell(discoverer.notes_)
-        scores = None if truth is None else _scores(discoverer.predicted_, truth, corpus)
-        write_run(
-            folder,
-            discoverer,
-            corpus,
-            table_format=options.format,
-            notes=notes,
+            result = pipeline.name_novel(result, endpoint, verbose=None)
+        tell(result.notes)
+        scores = None if truth is None else _scores(result.predicted, truth, corpus)
+        result = replace(
+            result,
+            notes=(*notes, *result.notes),
             scores=scores,
             command=options.command_line,
         )
-        from newfound.report import write_report
-
-        write_report(folder, name=str(options.out))
-    _print_categories(discoverer.category_list_)
-    estimated = " (estimated)" if discoverer.fitted_.estimate else ""
-    known = len(discoverer.fitted_.known)
+        write_run(result, folder, table_format=options.format)
+        write_report(result, folder / "report.html", name=str(options.out))
+    _print_categories(result.categories)
+    estimated = " (estimated)" if result.estimate else ""
+    known = int(result.is_known.sum())
     print(
-        f"{discoverer.n_categories_} categories{estimated}: {known} known, "
-        f"{discoverer.n_categories_ - known} novel; {time.perf_counter() - begun:.0f} s"
+        f"{len(result.categories)} categories{estimated}: {known} known, "
+        f"{len(result.categories) - known} novel; {time.perf_counter() - begun:.0f} s"
     )
     print(f"Open {options.out / 'report.html'}; everything is in {options.out}/")
     return scores
@@ -124,13 +119,13 @@ def _scores(predicted: np.ndarray, truth: np.ndarray, corpus: Corpus) -> dict[st
 
 def estimate(options: argparse.Namespace) -> None:
     """newfound estimate: the number of categories and the curve behind it."""
-    from newfound.counting import count_categories
+    from newfound import pipeline
 
     config = _run_config(options)
     corpus, notes = _read_corpus(options)
     tell(notes)
     tell(check_corpus(corpus, None))
-    found = count_categories(corpus, config, Stages())
+    found = pipeline.estimate(corpus, config, verbose=None)
     if options.json:
         print(json.dumps(found.to_dict()))
         return
@@ -153,35 +148,28 @@ def _print_curve(candidates: Sequence[int], scores: Sequence[float], chosen: int
 
 def info(options: argparse.Namespace) -> None:
     """newfound info: what a run found, from what, with which settings."""
-    from newfound.storage.model_files import read_categories
-
-    run = read_run(options.folder)
-    found = read_categories(options.folder / "categories.json")
-    try:
-        lines = list(_info_lines(run))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{options.folder / 'run.json'} is damaged; run `newfound discover` again"
-        ) from error
-    _print_categories(found)
-    print("\n".join(lines))
+    result = read_run(options.folder)
+    _print_categories(result.categories)
+    print("\n".join(_info_lines(result)))
 
 
-def _info_lines(run: dict[str, Any]) -> Iterable[str]:
-    categories, seconds, settings = run["categories"], run["seconds"], run["settings"]
-    given = "given" if categories["given"] else "estimated"
-    yield f"texts       {run['texts']}, {run['labelled']} labelled"
+def _info_lines(result: Result) -> Iterable[str]:
+    given = "estimated" if result.config.get("n_categories", "auto") == "auto" else "given"
+    known, total = int(result.is_known.sum()), len(result.categories)
+    seconds = {"total": sum(result.seconds.values()), **result.seconds}
+    yield f"texts       {len(result.corpus)}, {int(result.labelled.sum())} labelled"
+    yield f"categories  {total} ({given}): {known} known, {total - known} novel"
     yield (
-        f"categories  {categories['total']} ({given}): {categories['known']} known, "
-        f"{categories['novel']} novel"
+        f"made by     newfound {result.versions.get('newfound', '?')} on {result.device}, "
+        f"seed {result.config.get('seed')}"
     )
-    yield f"made by     newfound {run['newfound']} on {run['device']}, seed {run['seed']}"
-    yield f"command     {run.get('command')}"
+    yield f"command     {result.command}"
     yield "seconds     " + ", ".join(f"{name} {value:.1f}" for name, value in seconds.items())
-    chosen = ", ".join(f"{k}={v}" for k, v in settings.items() if k != "settings")
+    chosen = ", ".join(f"{k}={v}" for k, v in result.config.items() if k != "settings")
     yield f"settings    {chosen}"
-    yield "            " + ", ".join(f"{k}={v}" for k, v in settings["settings"].items())
-    for note in run["notes"]:
+    own = dict(result.config.get("settings") or {})
+    yield "            " + ", ".join(f"{k}={v}" for k, v in own.items())
+    for note in result.notes:
         yield f"note        {note}"
 
 

@@ -26,11 +26,14 @@ def add_report(command: Any) -> None:
 def report(options: argparse.Namespace) -> None:
     """newfound report: write a run's report again, or elsewhere."""
     from newfound.report import write_report
+    from newfound.storage.run_folder import read_run
 
     out: Path | None = getattr(options, "out", None)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
-    print(f"Open {write_report(options.folder, out, name=str(options.folder))}")
+    result = read_run(options.folder)
+    path = options.folder / "report.html" if out is None else out
+    print(f"Open {write_report(result, path, name=str(options.folder))}")
 
 
 def add_export(command: Any) -> None:
@@ -76,10 +79,11 @@ def add_export(command: Any) -> None:
 
 def export(options: argparse.Namespace) -> None:
     """newfound export: categories and their texts for Label Studio, Rasa or a spreadsheet."""
-    from newfound.storage.export import export_run
+    from newfound.storage.export import export_result
+    from newfound.storage.run_folder import read_run
 
-    paths, chosen, notes = export_run(
-        options.folder,
+    paths, chosen, notes = export_result(
+        read_run(options.folder),
         options.out,
         options.to,
         categories=getattr(options, "categories", ()),

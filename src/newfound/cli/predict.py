@@ -13,7 +13,7 @@ from newfound.errors import InputError
 from newfound.progress import Stages
 
 if TYPE_CHECKING:
-    from newfound.discovery import Discovery
+    from newfound.result import Model
 
 COLUMNS = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
 LINES = 256  # lines of standard input that are answered together
@@ -22,7 +22,7 @@ Rows = dict[str, list[Any]]
 
 def predict(options: argparse.Namespace) -> None:
     """Give each new text its category, whether that is known or novel, and a probability."""
-    from newfound.discovery import Discovery
+    from newfound.storage.model_files import load_model
 
     out: Path | None = getattr(options, "out", None)
     writer = None if out is None else TableWriter(out, COLUMNS)  # refuses a name without a format
@@ -38,16 +38,17 @@ def predict(options: argparse.Namespace) -> None:
     table = None if piped else stream_table(Path(options.table), **columns)
     # int8 is a CPU's: it is the default device then, and a GPU that is asked for is refused.
     device = getattr(options, "device", "cpu" if options.int8 else None)
-    discoverer = Discovery.load(options.folder, device)
+    model = load_model(options.folder, device)
     if options.int8:
-        tell([_use_int8(discoverer, options.folder)])
+        model, told_of_int8 = _to_int8(model, options.folder)
+        tell([told_of_int8])
     if table is not None:
         tell(table.notes)
     told = len(table.notes) if table is not None else 0
     chunks: Iterable[TableChunk] = (
         stream_lines(sys.stdin, LINES, **columns) if table is None else table
     )
-    rows = predicted(discoverer, chunks)
+    rows = predicted(model, chunks)
     if writer is None:
         _print(rows)
         return
@@ -57,8 +58,10 @@ def predict(options: argparse.Namespace) -> None:
     print(f"{count} texts: {out}")
 
 
-def _use_int8(discoverer: "Discovery", folder: Path) -> str:
-    """Switch to int8, calibrated on the run's own texts; the result is kept beside the model."""
+def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
+    """The model in int8, calibrated on the run's own texts; it is kept beside the model."""
+    from newfound import pipeline
+
     inside = folder / "model"
     tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
     if not inside.is_dir() or not tables:
@@ -68,21 +71,19 @@ def _use_int8(discoverer: "Discovery", folder: Path) -> str:
         )
     # The first chunk is enough to draw from, however long the table is.
     texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
-    return discoverer.use_int8(texts, inside / "int8")
+    converted, agreement = pipeline.to_int8(model, texts, inside / "int8")
+    return converted, str(agreement)
 
 
-def predicted(discoverer: "Discovery", chunks: Iterable[TableChunk]) -> Iterator[Rows]:
+def predicted(model: "Model", chunks: Iterable[TableChunk]) -> Iterator[Rows]:
     """The columns of the answer, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
-        real = [i for i, text in enumerate(chunk.texts) if text.strip()]
-        index, sure = discoverer.predict_index([chunk.texts[i] for i in real])
-        empty: list[Any] = [None] * len(chunk.texts)
-        category, kind, probability = empty.copy(), empty.copy(), empty.copy()
-        for place, found, chance in zip(real, index, sure, strict=True):
-            category[place] = str(discoverer.classes_[found])
-            kind[place] = str(discoverer.kinds_[found])
-            probability[place] = round(float(chance), 4)
-        values = (chunk.ids, chunk.texts, category, kind, probability)
+        found = model.predict(chunk.texts)
+        probability = [
+            None if index < 0 else round(float(chance), 4)
+            for index, chance in zip(found.index, found.probability, strict=True)
+        ]
+        values = (chunk.ids, chunk.texts, found.names.tolist(), found.kinds.tolist(), probability)
         yield dict(zip(COLUMNS, values, strict=True))
 
 

@@ -93,7 +93,7 @@ def measure(options: SpeedOptions, sections: Sequence[str], out: Path) -> list[L
 def _line(options: SpeedOptions, section: str, measures: Measures, notes: list[str]) -> Line:
     """Print the notes and return the result line of a section."""
     from newfound.devices import describe_device, find_device
-    from newfound.storage.run_folder import versions
+    from newfound.versions import versions
 
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
