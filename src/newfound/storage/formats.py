@@ -6,6 +6,8 @@ from typing import Any
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import read_json
 
+RUN_FORMAT = 1  # of run.json, and with it of the whole run folder
+MODEL_FORMAT = 1  # of model.json
 AGAIN = "run `newfound discover` again"
 
 
@@ -39,3 +41,17 @@ def read_with_format(path: Path, newest: int) -> dict[str, Any]:
             "install a newer newfound"
         )
     return value
+
+
+def read_records(folder: Path) -> dict[str, Any]:
+    """Return the run.json of a run folder whose format this version can read."""
+    if not folder.exists():
+        raise InputError(
+            f"the run {folder} does not exist; give the folder that `newfound discover` wrote"
+        )
+    if not (folder / "run.json").is_file():
+        raise InputError(
+            f"{folder} is not a run of newfound (no run.json); "
+            "give the folder that `newfound discover` wrote"
+        )
+    return read_with_format(folder / "run.json", RUN_FORMAT)
