@@ -1,5 +1,7 @@
 """The one check of a file's format, shared by everything that reads a run folder or a model."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,15 @@ from newfound.files import read_json
 RUN_FORMAT = 1  # of run.json, and with it of the whole run folder
 MODEL_FORMAT = 1  # of model.json
 AGAIN = "run `newfound discover` again"
+
+
+@contextmanager
+def damage_reported(path: Path) -> Iterator[None]:
+    """Turn a DamagedFileError of the block into an InputError that says what to do."""
+    try:
+        yield
+    except DamagedFileError as error:
+        raise InputError(f"{path} is damaged ({error}); {AGAIN}") from error
 
 
 def read_with_format(path: Path, newest: int) -> dict[str, Any]:
@@ -26,10 +37,8 @@ def read_with_format(path: Path, newest: int) -> dict[str, Any]:
     dict
         The whole object, "format" included.
     """
-    try:
+    with damage_reported(path):
         value: dict[str, Any] = read_json(path, dict)
-    except DamagedFileError as error:
-        raise InputError(f"{path} is damaged ({error}); {AGAIN}") from error
     if "format" not in value:
         raise InputError(f"{path} was not written by newfound: it names no format")
     number = value["format"]

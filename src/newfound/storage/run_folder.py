@@ -29,7 +29,7 @@ from newfound.files import (
 from newfound.result import Category, Result
 from newfound.storage.assignments import find_assignments, read_assignments, write_assignments
 from newfound.storage.categories import read_categories, write_categories
-from newfound.storage.formats import AGAIN, RUN_FORMAT, read_records
+from newfound.storage.formats import RUN_FORMAT, damage_reported, read_records
 from newfound.versions import __version__
 
 NONE = type(None)
@@ -150,19 +150,15 @@ def read_run(folder: Path) -> Result:
         training features, which are not kept.
     """
     records = read_records(folder)
-    path = folder / "run.json"
-    try:
+    with damage_reported(folder / "categories.json"):
+        categories = read_categories(folder / "categories.json")
+    with damage_reported(folder / "run.json"):
         check_fields(records, RECORDS, "run.json")
         check_items(list(records["seconds"].values()), NUMBER, "run.json, seconds")
         check_items(records["notes"], str, "run.json, notes")
         check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
         estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
-        path = folder / "categories.json"
-        categories = read_categories(path)
-        path = folder / "run.json"
         matching = _matching(records["matching"], categories)
-    except DamagedFileError as error:
-        raise InputError(f"{path} is damaged ({error}); {AGAIN}") from error
     table = find_assignments(folder)
     if table is None:
         raise InputError(
