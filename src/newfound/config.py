@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 Effort = Literal["fast", "balanced", "best"]
 EFFORTS: tuple[str, ...] = ("fast", "balanced", "best")
@@ -96,7 +97,8 @@ def override(
     checked = {}
     for name, value in changes.items():
         if name not in known:
-            raise InputError(f"{what} has no setting {name!r}; it has {', '.join(sorted(known))}")
+            advice = suggestion(name, known, f"it has {', '.join(sorted(known))}")
+            raise InputError(f"{what} has no setting {name!r}; {advice}")
         where = spelt(name) if spelt else f"{what}: {name}"
         checked[name] = _checked(known[name], value, ranges[name], where)
     return dataclasses.replace(config, **checked)  # type: ignore[type-var]

@@ -202,7 +202,7 @@ def test_odd_texts_are_worked_on(
     code = main(["discover", str(path), "-o", str(out), "--categories", "6", *flags])
     err = capsys.readouterr().err
     assert code == 0, err
-    assert "3 row(s) left out, the first is row 65" in err
+    assert "3 rows have no text in column 'text' (first: row 65): skipped" in err
     assert "hold NUL or broken characters" in err
     assert all(line.startswith("note: ") for line in err.splitlines())
     read = pd.read_csv(out / "assignments.csv", dtype=str, keep_default_na=False)
@@ -246,7 +246,7 @@ def test_another_delimiter_is_read_and_said(
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (["--categories", "1"], "1 categories are asked for (--categories, n_categories) but 2"),
+        (["--categories", "1"], "1 category is asked for (--categories, n_categories) but 2"),
         (["--categories", "65"], "but there are only 64 different texts: give at most 64"),
         (["--categories", "many"], "--categories must be auto or a whole number, not 'many'"),
         (["--categories", "4.5"], "--categories must be auto or a whole number, not '4.5'"),

@@ -326,7 +326,7 @@ def test_predict_gives_an_empty_text_no_category(
     assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
     assert [bool(row["category"]) for row in rows] == [True, False, False, True]
     assert [bool(row["probability"]) for row in rows] == [True, False, False, True]
-    assert "2 row(s) have no text in column 'text', the first is row 2" in done.err
+    assert "2 rows have no text in column 'text' (first: row 2)" in done.err
 
 
 def test_predict_in_a_pipe(command: Command, task: SmallTask, small_run: Path) -> None:

@@ -29,6 +29,7 @@ from newfound.errors import InputError, reason
 from newfound.files import write_folder, write_json
 from newfound.methods.fitted import Fitted
 from newfound.progress import Advance
+from newfound.wording import plural
 
 BUDGET = 1024  # tokens a batch
 FORMAT = 1
@@ -48,7 +49,7 @@ class Agreement:
     def __str__(self) -> str:
         told = (
             f"int8: mean cosine to full precision {self.cosine:.4f}, the same category for "
-            f"{self.same:.1%} of {self.texts} texts"
+            f"{self.same:.1%} of {plural(self.texts, 'text')}"
         )
         low = f"; that is below {GOAL}: leave int8 out where answers matter"
         return told + (low if self.cosine < GOAL else "")

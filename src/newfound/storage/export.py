@@ -1,6 +1,5 @@
 """Hand a run's categories and their texts over to Label Studio, Rasa or anything that reads CSV."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from newfound.data.tables import TableWriter
 from newfound.errors import InputError
 from newfound.files import write_text
 from newfound.report.run import Run, read_run
+from newfound.wording import suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
@@ -75,9 +75,8 @@ def select(run: Run, categories: Sequence[str], kind: str, min_probability: floa
     names = [category.name for category in run.categories]
     for name in categories:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "`newfound info RUN` lists them"
-            raise InputError(f"the run {run.name} has no category {name!r}; {hint}")
+            advice = suggestion(name, names, "`newfound info RUN` lists them")
+            raise InputError(f"the run {run.name} has no category {name!r}; {advice}")
     taken = [
         i
         for i, category in enumerate(run.categories)
