@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from newfound.discoverer import CategoryDiscoverer
 
 from newfound.config import (
     Layers,
@@ -21,7 +22,6 @@ from newfound.config import (
     setting,
     settings_of,
 )
-from newfound.discoverer import CategoryDiscoverer
 from newfound.errors import InputError
 from newfound.methods import METHODS, resolve_config
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from newfound.discoverer import CategoryDiscoverer
 from sklearn.exceptions import NotFittedError
 from support.fake_run import EVIL
 
-from newfound.discoverer import CategoryDiscoverer
 from newfound.errors import InputError
 
 pytest.importorskip("matplotlib", reason="plots need the extra newfound[plot]")

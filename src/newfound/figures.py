@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from newfound.errors import InputError
+from newfound.result import Model, Result
 
 try:
     from matplotlib.axes import Axes
@@ -46,12 +47,68 @@ class NotebookFigure(Figure):
         return buffer.getvalue()
 
 
-def plot_map(
+def plot_map(result: Result) -> Figure:
+    """Draw the texts on a map, coloured by category.
+
+    Parameters
+    ----------
+    result : Result
+        From memory, or read from a run folder.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw_map(result.map_positions, result.assigned, list(result.names), list(result.kinds))
+
+
+def plot_matching(found: Result | Model) -> Figure:
+    """Draw labelled against discovered prototypes as a heat map (the paper's Fig. 3).
+
+    Parameters
+    ----------
+    found : Result or Model
+        A discovery with at least one labelled text.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if found.matching is None or not len(found.matching):
+        raise InputError("there is no matching to plot: no text was labelled")
+    names = list(found.names)
+    return draw_matching(found.matching, names[: len(found.matching)], names)
+
+
+def plot_estimate(result: Result) -> Figure:
+    """Draw the curve behind the estimated number of categories.
+
+    Parameters
+    ----------
+    result : Result
+        A discovery with `n_categories="auto"`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    found = result.estimate
+    if found is None:
+        raise InputError(
+            "there is no estimate to plot: the number of categories was given; "
+            'fit with n_categories="auto"'
+        )
+    return draw_estimate(
+        found.candidates, found.scores, found.n_categories, found.low, found.high, found.how
+    )
+
+
+def draw_map(
     positions: np.ndarray, assigned: np.ndarray, names: Sequence[str], kinds: Sequence[str]
 ) -> Figure:
     """Draw every text at its position [N, 2], coloured by category, with the names that fit.
 
-    assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one a category.
+    assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one per category.
     """
     figure = NotebookFigure(figsize=(10, 10.8), dpi=110)
     canvas = FigureCanvasAgg(figure)
@@ -108,7 +165,7 @@ def plot_map(
     return figure
 
 
-def plot_matching(
+def draw_matching(
     distances: np.ndarray, labelled: Sequence[str], prototypes: Sequence[str]
 ) -> Figure:
     """Draw the distances [M, K] of labelled prototypes to those of all categories as a heat map.
@@ -152,7 +209,7 @@ def plot_matching(
     return figure
 
 
-def plot_estimate(
+def draw_estimate(
     candidates: Sequence[int],
     scores: Sequence[float],
     estimate: int,

@@ -16,7 +16,7 @@ import pytest
 from support.commands import Command, put_task, rows_of
 from support.small_texts import KNOWN, QUICK_FLAGS, SmallTask, everything_under
 
-from newfound.discovery import Discovery
+from newfound import CategoryDiscoverer, pipeline
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
@@ -165,7 +165,7 @@ def test_flags_reach_the_run(
     assert settings["settings"]["masked_words"] is False
     assert run["command"].startswith("newfound discover ")
     assert "--set epochs=2" in run["command"]
-    loaded = Discovery.load(out)
+    loaded = CategoryDiscoverer.load(out)
     assert (loaded.seed, loaded.n_categories, loaded.effort) == (5, 7, "best")
 
 
@@ -249,7 +249,7 @@ def test_an_interrupt_says_so_and_leaves_nothing(
         raise KeyboardInterrupt
 
     table = put_task(tmp_path / "t.csv", task)
-    monkeypatch.setattr(Discovery, "fit", interrupted)
+    monkeypatch.setattr(pipeline, "discover", interrupted)
     done = command("discover", table, "-o", tmp_path / "run", *flags)
     assert done.code == 130
     assert done.err.splitlines()[-1] == "newfound: interrupted; nothing was written"
@@ -259,9 +259,9 @@ def test_an_interrupt_says_so_and_leaves_nothing(
 def test_being_terminated_leaves_nothing(task: SmallTask, flags: list[str], tmp_path: Path) -> None:
     table = put_task(tmp_path / "t.csv", task)
     program = (
-        "import time; from newfound.discovery import Discovery; "
+        "import time; from newfound import pipeline; "
         "from newfound.cli.main import command; "
-        "Discovery.fit = lambda *_, **__: time.sleep(60); command()"
+        "pipeline.discover = lambda *_, **__: time.sleep(60); command()"
     )
     arguments = ["discover", str(table), "-o", str(tmp_path / "run"), *flags]
     with subprocess.Popen([sys.executable, "-c", program, *arguments]) as process:

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from newfound.report.run import Run, read_run
 from support.fake_run import EVIL, write_fake_run
 
 from newfound.cli.main import build_parser
@@ -25,7 +26,6 @@ from newfound.report import write_report
 from newfound.report.data import prepare
 from newfound.report.findings import findings
 from newfound.report.page import page
-from newfound.report.run import Run, read_run
 from newfound.report.sample import SAMPLE, map_sample, quotas
 from newfound.report.shape import parts
 from newfound.report.shown import UNSEEN, embedded, shown

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from newfound.report.run import read_run
 from support.fake_run import EVIL, write_fake_run
 
 from newfound.cli.main import main
 from newfound.errors import InputError
-from newfound.report.run import read_run
 from newfound.storage.export import (
     Selection,
     _intent_name,

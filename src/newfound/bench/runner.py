@@ -24,7 +24,7 @@ from newfound.methods import find_method, resolve_config
 from newfound.methods.dpn import PAPER
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.storage.run_folder import versions
+from newfound.versions import versions
 
 # Names in result lines that are a method with some settings: the released code's reading of the
 # loss, and the five ablations of Table 3.

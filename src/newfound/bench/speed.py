@@ -100,7 +100,7 @@ def measure(asked: Asked, sections: Sequence[str], out: Path) -> list[Line]:
 
 def _line(asked: Asked, section: str, measures: Measures, notes: list[str]) -> Line:
     from newfound.devices import describe_device, find_device
-    from newfound.storage.run_folder import versions
+    from newfound.versions import versions
 
     for note in notes:
         print(f"note: {note}", file=sys.stderr)

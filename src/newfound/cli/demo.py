@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Refuse to replace anything but an earlier demo."""
-    from newfound.storage.run_folder import check_run_folder, read_run
+    from newfound.storage.run_folder import check_run_folder, read_records
 
     check_run_folder(folder, force=True)
     if (folder / "run.json").is_file():
-        command = str(read_run(folder).get("command"))
+        command = str(read_records(folder).get("command"))
         if not command.startswith(DEMO):
             raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")

@@ -2,9 +2,10 @@
 
 import argparse
 import time
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from newfound.cli.flags import (
     Commands,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from newfound.data.corpus import Corpus
+    from newfound.result import Category
 
 
 def add_parser(commands: Commands) -> None:
@@ -87,51 +89,38 @@ def discover_corpus(
 
     With the `truth` of every text the result has scores on the unlabelled ones.
     """
-    from newfound.describing.renaming import chosen_endpoint, rename_novel
-    from newfound.discovery import Discovery
+    from newfound import pipeline
+    from newfound.cli.endpoint import chosen_endpoint
     from newfound.report import write_report
-    from newfound.storage.run_folder import new_run, summary, write_run
+    from newfound.storage.run_folder import new_run, write_run
 
     begun = time.perf_counter()
     endpoint = chosen_endpoint(options)
-    config = run_config(options)
-    discoverer = Discovery(
-        **asdict(config),
-        settings=method_settings(options),
-        verbose=False if output.quiet else None,
-    )
+    config, settings = run_config(options), method_settings(options)
     held, more = read_validation(options, corpus) or (None, [])
     more += encoder_notes(config.encoder)
     output.notes(more)
-    notes = notes + more
+    stages = output.stages()
     # The folder is opened before the long work: a place that cannot be written fails at once.
     with new_run(options.out, force) as folder:
-        discoverer.fit(
-            corpus.texts,
-            corpus.labels,
-            ids=corpus.ids,
-            validation=None if held is None else (held.texts, held.labels),
+        result = pipeline.discover(
+            corpus, config, settings=settings, validation=held, stages=stages
         )
         if endpoint is not None:
-            rename_novel(discoverer, endpoint)
-        output.notes(discoverer.notes_)
-        scores = None if truth is None else _scores(discoverer.predicted_, truth, corpus)
-        write_run(
-            folder,
-            discoverer,
-            corpus,
-            table_format=options.format,
-            notes=notes,
-            scores=scores,
+            result = pipeline.name_novel(result, endpoint, stages=stages)
+        output.notes(result.notes)
+        output.settings(result.config)
+        result = replace(
+            result,
+            notes=(*notes, *more, *result.notes),
+            scores=None if truth is None else _scores(result.predicted, truth, corpus),
             command=options.command_line,
         )
-        write_report(folder, name=str(options.out))
-    about = summary(discoverer, corpus, notes, scores, options.command_line)
-    output.settings(about["settings"])
-    for stage, seconds in discoverer.seconds_.items():
-        output.detail(f"{stage}: {seconds:.1f} s")
-    value = run_value(options.out, about, discoverer.category_list_)
-    output.result(value, _text(value, discoverer.category_list_, time.perf_counter() - begun))
+        with stages.stage("writing the run"):
+            write_run(result, folder, table_format=options.format)
+            write_report(result, folder / "report.html", name=str(options.out))
+    value = run_value(options.out, result)
+    output.result(value, _text(value, result.categories, time.perf_counter() - begun))
 
 
 def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> dict[str, float]:
@@ -142,7 +131,7 @@ def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> d
     return accuracy(predicted[hidden], truth[hidden], set(corpus.known)).to_dict()
 
 
-def _text(value: dict, categories: list, seconds: float) -> str:
+def _text(value: dict[str, Any], categories: Iterable["Category"], seconds: float) -> str:
     """Return the result for people."""
     estimated = " (estimated)" if value["estimate"] else ""
     lines = [

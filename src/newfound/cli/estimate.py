@@ -11,7 +11,7 @@ from newfound.cli.output import Output
 from newfound.wording import plural
 
 if TYPE_CHECKING:
-    from newfound.clustering.n_categories import Estimate
+    from newfound.clustering.estimate import Estimate
 
 # Settings of training, which an estimate does without.
 UNUSED = ("method", "n_categories", "effort", "validation_share")
@@ -34,7 +34,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Estimate the number of categories of tables."""
-    from newfound.counting import count_categories
+    from newfound import pipeline
     from newfound.data.corpus import check_corpus
 
     output = Output(options)
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     notes += encoder_notes(config.encoder)
     output.notes(notes)
     output.settings({k: v for k, v in asdict(config).items() if k not in UNUSED})
-    found = count_categories(corpus, config, output.stages())
+    found = pipeline.estimate(corpus, config, stages=output.stages())
     output.result(
         {
             **found.to_dict(),

@@ -61,12 +61,16 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the chosen categories of a run for another tool."""
-    from newfound.storage.export import export_run
+    from newfound.storage.export import export_result
+    from newfound.storage.run_folder import read_run
 
     output = Output(options)
-    with output.stages().stage("exporting"):
-        paths, chosen, notes = export_run(
-            options.folder,
+    stages = output.stages()
+    with stages.stage("reading the run"):
+        result = read_run(options.folder)
+    with stages.stage("exporting"):
+        paths, chosen, notes = export_result(
+            result,
             options.out,
             options.to,
             categories=getattr(options, "categories", ()),

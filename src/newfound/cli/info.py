@@ -6,7 +6,6 @@ from typing import Any
 
 from newfound.cli.flags import Commands, add_output_flags, add_run_folder, new_command
 from newfound.cli.output import Output, category_table, pairs, run_value
-from newfound.errors import InputError
 
 
 def add_parser(commands: Commands) -> None:
@@ -18,35 +17,31 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the categories and the record of a run."""
-    from newfound.storage.model_files import read_categories
     from newfound.storage.run_folder import read_run
 
-    about = read_run(options.folder)
-    categories = read_categories(options.folder / "categories.json")
-    try:
-        value = run_value(options.folder, about, categories)
-        lines = list(_lines(about))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{options.folder / 'run.json'} is damaged; run `newfound discover` again"
-        ) from error
-    Output(options).result(value, "\n".join([category_table(categories), *lines]))
+    result = read_run(options.folder)
+    value = run_value(options.folder, result)
+    lines = [category_table(result.categories), *_lines(value, result.versions)]
+    Output(options).result(value, "\n".join(lines))
 
 
-def _lines(about: Mapping[str, Any]) -> Iterator[str]:
+def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[str]:
     """Yield the record of a run for people."""
-    categories, settings = about["categories"], about["settings"]
-    given = "given" if categories["given"] else "estimated"
-    yield f"texts       {about['texts']:,}, {about['labelled']:,} labelled"
+    settings = value["settings"]
+    given = "estimated" if settings.get("n_categories", "auto") == "auto" else "given"
+    yield f"texts       {value['texts']:,}, {value['labelled']:,} labelled"
     yield (
-        f"categories  {categories['total']:,} ({given}): {categories['known']:,} known, "
-        f"{categories['novel']:,} novel"
+        f"categories  {value['n_categories']:,} ({given}): {value['n_known']:,} known, "
+        f"{value['n_novel']:,} novel"
     )
-    yield f"made by     newfound {about['newfound']} on {about['device']}, seed {about['seed']}"
-    yield f"command     {about.get('command')}"
-    seconds = (f"{name} {value:.1f}" for name, value in about["seconds"].items())
+    yield (
+        f"made by     newfound {versions.get('newfound', '?')} on {value['device']}, "
+        f"seed {settings.get('seed')}"
+    )
+    yield f"command     {value['command']}"
+    seconds = (f"{name} {passed:.1f}" for name, passed in value["seconds"].items())
     yield f"seconds     {', '.join(seconds)}"
     yield f"settings    {pairs({k: v for k, v in settings.items() if k != 'settings'})}"
-    yield f"            {pairs(settings['settings'])}"
-    for note in about["notes"]:
+    yield f"            {pairs(settings.get('settings') or {})}"
+    for note in value["notes"]:
         yield f"note        {note}"

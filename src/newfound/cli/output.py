@@ -16,10 +16,7 @@ from newfound.files import without_nan
 from newfound.progress import Stages
 
 if TYPE_CHECKING:
-    from newfound.result import Category
-
-# What --json prints of a run's record as it is.
-RECORDED = ("estimate", "scores", "seconds", "settings", "seed", "device", "command", "notes")
+    from newfound.result import Category, Result
 
 
 class Output:
@@ -97,17 +94,23 @@ def category_table(categories: Iterable["Category"]) -> str:
     return captured.get().rstrip("\n")
 
 
-def run_value(folder: Path, about: Mapping[str, Any], categories: Iterable["Category"]) -> Any:
-    """Return what --json prints of a run, from what its run.json records and its categories."""
-    counts = about["categories"]
+def run_value(folder: Path, result: "Result") -> dict[str, Any]:
+    """Return what --json prints of the result in a run folder."""
+    known = int(result.is_known.sum())
     return {
         "run": str(folder),
         "report": str(folder / "report.html"),
-        "texts": about["texts"],
-        "labelled": about["labelled"],
-        "n_categories": counts["total"],
-        "n_known": counts["known"],
-        "n_novel": counts["novel"],
-        "categories": [asdict(category) for category in categories],
-        **{name: about.get(name) for name in RECORDED},
+        "texts": len(result.corpus),
+        "labelled": int(result.labelled.sum()),
+        "n_categories": len(result.categories),
+        "n_known": known,
+        "n_novel": len(result.categories) - known,
+        "categories": [asdict(category) for category in result.categories],
+        "estimate": None if result.estimate is None else result.estimate.to_dict(),
+        "scores": result.scores,
+        "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
+        "settings": result.config,
+        "device": result.device,
+        "command": result.command,
+        "notes": result.notes,
     }

@@ -21,7 +21,7 @@ from newfound.wording import plural
 
 if TYPE_CHECKING:
     from newfound.data.tables import TableChunk, TableStream, TableWriter
-    from newfound.discovery import Discovery
+    from newfound.result import Model
 
 COLUMNS = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
 LINES = 256  # lines of standard input that are answered together
@@ -101,19 +101,22 @@ def run(options: argparse.Namespace) -> None:
     output.result(value, f"{plural(count, 'text')}: {out}")
 
 
-def _load(options: argparse.Namespace) -> tuple["Discovery", list[str]]:
+def _load(options: argparse.Namespace) -> tuple["Model", list[str]]:
     """Load the model of a run, in int8 where that is asked for; return it with notes."""
-    from newfound.discovery import Discovery
+    from newfound.storage.model_files import load_model
 
     # int8 runs on a CPU only: it is the default device then, and a GPU that is named is refused.
-    device = getattr(options, "device", "cpu" if options.int8 else None)
-    model = Discovery.load(options.folder, device)
-    return model, [_use_int8(model, options.folder)] if options.int8 else []
+    model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
+    if not options.int8:
+        return model, []
+    converted, agreement = _to_int8(model, options.folder)
+    return converted, [agreement]
 
 
-def _use_int8(model: "Discovery", folder: Path) -> str:
-    """Switch to int8, calibrated on the texts of the run; keep the result beside the model."""
+def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
+    """Convert a model to int8, calibrated on the texts of the run; keep it beside the model."""
     from newfound.data.tables import stream_table
+    from newfound.pipeline import to_int8
 
     inside = folder / "model"
     tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
@@ -124,21 +127,19 @@ def _use_int8(model: "Discovery", folder: Path) -> str:
         )
     # The first chunk is enough to draw from, however long the table is.
     texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
-    return model.use_int8(texts, inside / "int8")
+    converted, agreement = to_int8(model, texts, inside / "int8")
+    return converted, str(agreement)
 
 
-def predicted(model: "Discovery", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
+def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
     """Yield the columns of the answer, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
-        real = [i for i, text in enumerate(chunk.texts) if text.strip()]
-        index, sure = model.predict_index([chunk.texts[i] for i in real])
-        empty: list[Any] = [None] * len(chunk.texts)
-        category, kind, probability = empty.copy(), empty.copy(), empty.copy()
-        for place, found, chance in zip(real, index, sure, strict=True):
-            category[place] = str(model.classes_[found])
-            kind[place] = str(model.kinds_[found])
-            probability[place] = round(float(chance), 4)
-        values = (chunk.ids, chunk.texts, category, kind, probability)
+        found = model.predict(chunk.texts)
+        probability = [
+            None if index < 0 else round(float(chance), 4)
+            for index, chance in zip(found.index, found.probability, strict=True)
+        ]
+        values = (chunk.ids, chunk.texts, found.names.tolist(), found.kinds.tolist(), probability)
         yield dict(zip(COLUMNS, values, strict=True))
 
 

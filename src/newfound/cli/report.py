@@ -35,11 +35,16 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report of a run."""
     from newfound.report import write_report
+    from newfound.storage.run_folder import read_run
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
-    with output.stages().stage("writing the report"):
-        path = write_report(options.folder, out, name=str(options.folder))
+    path = options.folder / "report.html" if out is None else out
+    stages = output.stages()
+    with stages.stage("reading the run"):
+        result = read_run(options.folder)
+    with stages.stage("writing the report"):
+        write_report(result, path, name=str(options.folder))
     output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")

@@ -58,20 +58,18 @@ class Corpus:
         strings. Ids must be unique; without them they are "1", "2", ...
         """
         checked = check_texts(texts)
-        given = [None] * len(checked) if labels is None else _items(labels, "labels")
         names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
-        for what, values in (("label", given), ("id", names)):
-            if len(values) != len(checked):
-                raise InputError(
-                    f"there are {plural(len(checked), 'text')} but {plural(len(values), what)}: "
-                    "give one per text"
-                    + (", None for an unlabelled one" if what == "label" else "")
-                )
+        given = [None] * len(checked) if labels is None else check_labels(labels, len(checked))
+        if len(names) != len(checked):
+            raise InputError(
+                f"there are {plural(len(checked), 'text')} but {plural(len(names), 'id')}: "
+                "give one per text"
+            )
         if any(_is_missing(name) for name in names):
             raise InputError("an id is missing in ids: give every text one")
         corpus = cls(
             texts=checked,
-            labels=[_label(label, position) for position, label in enumerate(given)],
+            labels=given,
             ids=[str(name) for name in names],
         )
         if len(set(corpus.ids)) < len(corpus):
@@ -111,6 +109,17 @@ def check_texts(texts: Iterable[Any], *, keep_empty: bool = False) -> list[str]:
             raise InputError(f"{where} is empty or only white space: leave such texts out")
         checked.append(text)
     return checked
+
+
+def check_labels(labels: Iterable[Any], count: int) -> list[str | None]:
+    """Return the labels of `count` texts as names, None for unlabelled ones."""
+    given = _items(labels, "labels")
+    if len(given) != count:
+        raise InputError(
+            f"there are {plural(count, 'text')} but {plural(len(given), 'label')}: give one per "
+            "text, None for an unlabelled one"
+        )
+    return [_label(label, position) for position, label in enumerate(given)]
 
 
 def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:

@@ -8,14 +8,15 @@ heavier than torch is imported. Tests compare it with the transformers library, 
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.errors import InputError
+from newfound.errors import DamagedFileError, InputError
+from newfound.files import check_fields
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,21 @@ class Architecture:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
+        """Read what `to_dict` gave; DamagedFileError names the file `where` it is not so."""
+        required = ("vocabulary", "width", "layers", "heads", "inner", "positions")
+        check_fields(value, dict.fromkeys(required, int), where)
+        kinds = {f.name: (int, float) if f.type is float else f.type for f in fields(cls)}
+        unknown = value.keys() - kinds.keys()
+        check_fields(value, {name: kinds[name] for name in value.keys() - unknown}, where)
+        if unknown or value.get("activation", "gelu") not in ACTIVATIONS:
+            raise DamagedFileError(f"{where} does not describe an encoder")
+        sizes = [size for size in value.values() if isinstance(size, int)]
+        if min(sizes) < 0 or not value["heads"] or value["width"] % value["heads"]:
+            raise DamagedFileError(f"{where} has sizes that no encoder can have")
+        return cls(**value)
 
 
 ACTIVATIONS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Item:
     """One category that a finding is about, perhaps together with another."""
 
-    category: int  # position in Run.categories
+    category: int  # position in Result.categories
     other: int | None
     text: str
 

@@ -1,7 +1,7 @@
 """What a careful analyst would point out before anyone acts on the result."""
 
+import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from newfound.report.likeness import (
     same_as_known,
     unsure_categories,
 )
-from newfound.report.run import Run
+from newfound.result import Result
 
 # Each limit is a judgement; they err towards silence, because a list that cries wolf is not read.
 SMALL = 5  # texts; fewer cannot show what a category is about
@@ -26,9 +26,9 @@ WIDE = 0.3  # of the estimate, between its low and its high end
 NOTES = 50
 
 
-def findings(run: Run) -> list[Finding]:
+def findings(result: Result) -> list[Finding]:
     """Return everything that deserves a look, the most serious first."""
-    checks: list[Callable[[Run], Finding | None]] = [
+    checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
         same_as_known,
         _absent,
@@ -43,18 +43,20 @@ def findings(run: Run) -> list[Finding]:
         _no_novel,
         _notes,
     ]
-    found = [finding for check in checks if (finding := check(run)) is not None]
+    found = [finding for check in checks if (finding := check(result)) is not None]
     return sorted(found, key=lambda finding: finding.level != "check")
 
 
-def pile_probability(run: Run) -> np.ndarray:
+def pile_probability(result: Result) -> np.ndarray:
     """Return the probabilities of the texts without a label; of all texts if each has one."""
-    chosen = run.probability[~run.given] if not run.given.all() else run.probability
+    chosen = (
+        result.probability[~result.labelled] if not result.labelled.all() else result.probability
+    )
     return chosen[np.isfinite(chosen)]
 
 
-def _unsure_overall(run: Run) -> Finding | None:
-    probability = pile_probability(run)
+def _unsure_overall(result: Result) -> Finding | None:
+    probability = pile_probability(result)
     if not len(probability):
         return None
     share = float((probability < UNSURE).mean())
@@ -70,13 +72,13 @@ def _unsure_overall(run: Run) -> Finding | None:
     )
 
 
-def _absent(run: Run) -> Finding | None:
-    if run.given.all():
+def _absent(result: Result) -> Finding | None:
+    if result.labelled.all():
         return None
-    absent = np.flatnonzero(run.known & (run.pile == 0))
+    absent = np.flatnonzero(result.is_known & (result.unlabelled_sizes == 0))
     if not len(absent):
         return None
-    ids = {c.id: i for i, c in enumerate(run.categories)}
+    ids = {c.id: i for i, c in enumerate(result.categories)}
     return Finding(
         "absent",
         "check",
@@ -87,19 +89,19 @@ def _absent(run: Run) -> Finding | None:
         tuple(
             Item(
                 int(i),
-                ids.get(run.categories[i].nearest),
-                f"only the {count(run.categories[i].labelled, 'text')} that you labelled",
+                ids.get(result.categories[i].nearest),
+                f"only the {count(result.categories[i].labelled, 'text')} that you labelled",
             )
             for i in absent
         ),
     )
 
 
-def _dominant(run: Run) -> Finding | None:
-    limit = max(DOMINANT_SHARE, DOMINANT_TIMES / max(len(run.categories), 1))
+def _dominant(result: Result) -> Finding | None:
+    limit = max(DOMINANT_SHARE, DOMINANT_TIMES / max(len(result.categories), 1))
     items = [
         Item(i, None, f"{percent(c.share)} of all texts")
-        for i, c in enumerate(run.categories)
+        for i, c in enumerate(result.categories)
         if c.share > limit
     ]
     if not items:
@@ -114,13 +116,13 @@ def _dominant(run: Run) -> Finding | None:
     )
 
 
-def _small(run: Run) -> Finding | None:
-    sizes = np.array([c.size for c in run.categories])
+def _small(result: Result) -> Finding | None:
+    sizes = np.array([c.size for c in result.categories])
     if not len(sizes):
         return None
     limit = max(float(SMALL), SMALL_SHARE * float(np.median(sizes)))
     # A known category that got nothing is reported as absent, not as small.
-    absent = run.known & (run.pile == 0) & ~run.given.all()
+    absent = result.is_known & (result.unlabelled_sizes == 0) & ~result.labelled.all()
     small = np.flatnonzero((sizes < limit) & ~absent)
     if not len(small):
         return None
@@ -137,16 +139,11 @@ def _small(run: Run) -> Finding | None:
     )
 
 
-def _estimate(run: Run) -> dict[str, Any] | None:
-    estimate = run.info.get("estimate")
-    return estimate if isinstance(estimate, dict) and estimate.get("estimate") else None
-
-
-def _wide_estimate(run: Run) -> Finding | None:
-    estimate = _estimate(run)
-    if estimate is None or estimate.get("low") is None or estimate.get("high") is None:
+def _wide_estimate(result: Result) -> Finding | None:
+    estimate = result.estimate
+    if estimate is None:
         return None
-    low, high, best = estimate["low"], estimate["high"], estimate["estimate"]
+    low, high, best = estimate.low, estimate.high, estimate.n_categories
     if (high - low) / best <= WIDE:
         return None
     return Finding(
@@ -158,16 +155,14 @@ def _wide_estimate(run: Run) -> Finding | None:
     )
 
 
-def _estimate_at_edge(run: Run) -> Finding | None:
-    estimate = _estimate(run)
+def _estimate_at_edge(result: Result) -> Finding | None:
+    estimate = result.estimate
+    if estimate is None:
+        return None
     points = [
         (score, number)
-        for number, score in zip(
-            (estimate or {}).get("candidates") or [],
-            (estimate or {}).get("scores") or [],
-            strict=False,
-        )
-        if score is not None
+        for number, score in zip(estimate.candidates, estimate.scores, strict=False)
+        if math.isfinite(score)
     ]
     if len(points) < 3 or max(points)[1] < max(number for _, number in points):
         return None
@@ -181,8 +176,8 @@ def _estimate_at_edge(run: Run) -> Finding | None:
     )
 
 
-def _no_novel(run: Run) -> Finding | None:
-    if not run.categories or not run.known.all():
+def _no_novel(result: Result) -> Finding | None:
+    if not result.categories or not result.is_known.all():
         return None
     return Finding(
         "no-novel",
@@ -193,8 +188,8 @@ def _no_novel(run: Run) -> Finding | None:
     )
 
 
-def _notes(run: Run) -> Finding | None:
-    notes = [str(note) for note in run.info.get("notes") or []]
+def _notes(result: Result) -> Finding | None:
+    notes = result.notes
     if not notes:
         return None
     more = [f"and {len(notes) - NOTES:,} more in run.json"] if len(notes) > NOTES else []
