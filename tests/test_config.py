@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newfound.discoverer import CategoryDiscoverer
 
 from newfound.config import (
     Layers,
@@ -23,6 +22,7 @@ from newfound.config import (
     settings_of,
 )
 from newfound.errors import InputError
+from newfound.estimator import CategoryDiscoverer
 from newfound.methods import METHODS, resolve_config
 
 

@@ -124,6 +124,6 @@ def test_nothing_is_asked_without_the_flag(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the endpoint was asked")
 
-    monkeypatch.setattr("newfound.describing.renaming.names_from_endpoint", refuse)
+    monkeypatch.setattr("newfound.pipeline.names_from_endpoint", refuse)
     monkeypatch.setenv("NEWFOUND_API_KEY", "secret-key")
     assert discover(table, tiny_encoder)[0] == 0

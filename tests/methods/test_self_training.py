@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from newfound.discoverer import CategoryDiscoverer
 from support.drawn_states import Drawn, draw
 from support.small_texts import KNOWN, SmallTask, small_task
 from torch import Tensor
 
+from newfound import CategoryDiscoverer
 from newfound.clustering.assignment import assign
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.metrics import accuracy

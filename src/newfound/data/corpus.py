@@ -59,7 +59,8 @@ class Corpus:
         """
         checked = check_texts(texts)
         names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
-        given = [None] * len(checked) if labels is None else check_labels(labels, len(checked))
+        unlabelled = [None] * len(checked)
+        given = check_labels(unlabelled if labels is None else labels, len(checked))
         if len(names) != len(checked):
             raise InputError(
                 f"there are {plural(len(checked), 'text')} but {plural(len(names), 'id')}: "

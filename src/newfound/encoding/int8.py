@@ -31,6 +31,12 @@ from newfound.wording import plural
 Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
 BUDGET = 1024  # tokens per batch
 FORMAT = 1
+# What int8.json says of the agreement.
+AGREEMENT: dict[str, type | tuple[type, ...]] = {
+    "texts": int,
+    "cosine": (int, float),
+    "same": (int, float),
+}
 CALIBRATION = 300  # texts that the ranges of activations are read from
 COMPARED = 300  # other texts on which int8 is compared with full precision
 GOAL = 0.998  # mean cosine to full precision
@@ -220,9 +226,8 @@ def _read(plain: EncoderFeatures, folder: Path, key: str) -> tuple[Int8Features,
         if about.get("format") != FORMAT or about.get("key") != key:
             return None
         check_fields(about, {"agreement": dict}, "int8.json")
-        kinds = {"texts": int, "cosine": (int, float), "same": (int, float)}
-        check_fields(about["agreement"], kinds, "int8.json, agreement")
-        agreement = Agreement(**{name: about["agreement"][name] for name in kinds})
+        check_fields(about["agreement"], AGREEMENT, "int8.json, agreement")
+        agreement = Agreement(**{name: about["agreement"][name] for name in AGREEMENT})
         model = _openvino().Core().read_model(folder / "int8.xml")
     except (DamagedFileError, RuntimeError) as error:  # RuntimeError: OpenVINO's reader
         raise InputError(

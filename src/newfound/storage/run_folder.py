@@ -74,24 +74,28 @@ def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
     return write_folder(folder, "run.json")
 
 
-def write_run(result: Result, folder: Path, *, table_format: str = "csv") -> None:
+def write_run(
+    result: Result, folder: Path, *, table_format: str = "csv", model: bool = True
+) -> None:
     """Write a result into an empty folder.
 
     Parameters
     ----------
     result : Result
-        What `newfound.pipeline.discover` gave. Without a model the run can be reported and
-        exported but cannot predict.
+        What `newfound.pipeline.discover` gave.
     folder : Path
         An empty folder that exists; `new_run` gives one that appears complete or not at all.
     table_format : {"csv", "parquet"}, default "csv"
         Format of the table of texts.
+    model : bool, default True
+        Whether to write the model, too. Without it the run can be reported and exported but
+        cannot predict.
     """
     write_assignments(result, folder / f"assignments.{table_format}")
     write_categories(result.categories, folder)
     lines = [json.dumps(without_nan(line)) for line in result.history]
     write_text(folder / "history.jsonl", "".join(line + "\n" for line in lines))
-    if result.model is not None:
+    if model and result.model is not None:
         from newfound.storage.model_files import save_model  # imports torch
 
         save_model(result.model, folder / "model")
