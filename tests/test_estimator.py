@@ -724,7 +724,7 @@ def test_score_counts_known_by_name_and_matches_novel(
     assert fitted.score(["rain", *task.texts], [None, *predicted]) == 1
     with pytest.raises(InputError, match="at least one text with a label"):
         fitted.score(["rain"], [None])
-    with pytest.raises(InputError, match="1 texts but 2 labels"):
+    with pytest.raises(InputError, match="1 text but 2 labels"):
         fitted.score(["rain"], ["a", "b"])
 
 

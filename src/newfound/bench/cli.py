@@ -9,12 +9,24 @@ SEARCH = Path("benchmarks/search")
 ARTEFACTS = Path("benchmarks/artefacts")
 
 
-def add_commands(commands: Any) -> None:
-    """Add every command below `newfound bench` to what `add_subparsers` returned."""
+def add_commands(bench: argparse.ArgumentParser) -> None:
+    """Add every command below `newfound bench`."""
+
+    def no_command(options: argparse.Namespace) -> int:
+        bench.print_help()
+        return 2
+
+    bench.set_defaults(run=no_command)
+    commands = bench.add_subparsers(title="commands", metavar="COMMAND")
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
-        command: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
-        command.set_defaults(measure=_lazy(name))
+        command = commands.add_parser(
+            name,
+            help=help,
+            description=help,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+        command.set_defaults(run=_lazy(name))
         return command
 
     _add_fetch(add("fetch", "download the paper's data sets"))

@@ -12,22 +12,20 @@ from newfound.cli.flags import Commands, HelpFormatter, new_command
 def add_parser(commands: Commands) -> None:
     """Add the command with those below it."""
     group = new_command(
-        commands, "bench", run, "reproduce the paper: data, runs, tables and figures"
+        commands, "bench", run, "repeat benchmarks: data sets, runs, splits and speed"
     )
-    group.set_defaults(group=group)
-    below = group.add_subparsers(title="commands", metavar="COMMAND")
-    add_commands(below)
-    for command in below.choices.values():
-        command.formatter_class = HelpFormatter
+    add_commands(group)
+    for action in group._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                command.set_defaults(run=run, measure=command.get_default("run"))
+                command.formatter_class = HelpFormatter
 
 
 def run(options: argparse.Namespace) -> int | None:
-    """Run a command below `newfound bench`, or print what there is."""
-    if not hasattr(options, "measure"):
-        options.group.print_help()
-        return 2
+    """Run a command below `newfound bench`."""
     try:
         code: int | None = options.measure(options)
         return code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # result lines are written one by one
         raise KeyboardInterrupt("what was finished is kept") from None

@@ -10,7 +10,7 @@ KEYS = ("NEWFOUND_API_KEY", "OPENAI_API_KEY")  # environment variables, the firs
 
 
 def chosen_endpoint(options: argparse.Namespace) -> Endpoint | None:
-    """The endpoint of --name-with and --name-model, checked, or None if names are not wanted."""
+    """Return the endpoint of --name-with and --name-model, None where neither is given."""
     url, model = getattr(options, "name_with", None), getattr(options, "name_model", None)
     if url is None and model is None:
         return None

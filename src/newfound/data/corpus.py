@@ -63,8 +63,7 @@ class Corpus:
         given = check_labels(unlabelled if labels is None else labels, len(checked))
         if len(names) != len(checked):
             raise InputError(
-                f"there are {plural(len(checked), 'text')} but {plural(len(names), 'id')}: "
-                "give one per text"
+                f"{plural(len(checked), 'text')} but {plural(len(names), 'id')}: give one per text"
             )
         if any(_is_missing(name) for name in names):
             raise InputError("an id is missing in ids: give every text one")
@@ -117,7 +116,7 @@ def check_labels(labels: Iterable[Any], count: int) -> list[str | None]:
     given = _items(labels, "labels")
     if len(given) != count:
         raise InputError(
-            f"there are {plural(count, 'text')} but {plural(len(given), 'label')}: give one per "
+            f"{plural(count, 'text')} but {plural(len(given), 'label')}: give one per "
             "text, None for an unlabelled one"
         )
     return [_label(label, position) for position, label in enumerate(given)]
