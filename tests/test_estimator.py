@@ -1,6 +1,7 @@
 """The library's front door, on small tasks with a tiny encoder."""
 
 import doctest
+import json
 import pickle
 import random
 from dataclasses import FrozenInstanceError, replace
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from support.small_texts import KNOWN, QUICK, SmallTask, small_task
 
 from newfound import CategoryDiscoverer, InputError, estimator
+from newfound.cli.main import main
 from newfound.clustering.assignment import assign
 from newfound.result import with_names
 from newfound.storage.run_folder import write_run
@@ -685,6 +687,18 @@ def test_an_empty_text_gets_no_category(fitted: CategoryDiscoverer, task: SmallT
     assert np.isnan(fitted.predict_proba(texts)).all(1).tolist() == [True, False, True, True]
     assert np.isnan(fitted.transform(texts)).all(1).tolist() == [True, False, True, True]
     assert fitted.predict([""]).tolist() == [None]
+
+
+def test_the_command_and_the_library_agree_on_empty_texts(small_run: Path, tmp_path: Path) -> None:
+    texts = ["rain", "", " ", "lost card"]
+    table, out = tmp_path / "new.csv", tmp_path / "out.jsonl"
+    table.write_text("id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts)))
+    assert main(["predict", str(small_run), str(table), "-o", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    found = CategoryDiscoverer.load(small_run).model_.predict(texts)
+    assert [row["category"] for row in rows] == found.names.tolist()
+    assert [row["kind"] for row in rows] == found.kinds.tolist()
+    assert [row["probability"] is None for row in rows] == np.isnan(found.probability).tolist()
 
 
 # scikit-learn's names, score and grid search.

@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from newfound.data.corpus import Corpus, check_corpus, check_texts
 from newfound.data.task import make_task
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
+from newfound.describing.text_map import map_positions
 from newfound.devices import find_device, seeded
 from newfound.encoding.batching import tokenize
 from newfound.encoding.feature_cache import features_of, run_frozen
@@ -155,6 +157,9 @@ def _result(
         assigned=assigned,
         predicted=predicted,
         probability=as_recorded(sure),
+        positions=partial(
+            _positions, features, model.prototypes, assigned, int(model.config["seed"])
+        ),
         config=model.config,
         device=model.device,
         model=replace(model, categories=categories),
@@ -166,6 +171,13 @@ def _result(
         notes=(*notes, *fitted.notes),
         versions=versions(),
     )
+
+
+def _positions(
+    features: np.ndarray, prototypes: np.ndarray, assigned: np.ndarray, seed: int
+) -> np.ndarray:
+    """Map positions [N, 2] as a run folder keeps them."""
+    return as_recorded(map_positions(features, prototypes, assigned, seed))
 
 
 def _describe(

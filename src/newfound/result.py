@@ -5,7 +5,7 @@ command, the run folder, the report, the figures and the export read it. Nothing
 a rename gives a new Result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -250,6 +250,8 @@ class Result:
         Position of the model's own answer.
     probability : ndarray of float64, shape (N,)
         Probability of the model's own answer.
+    positions : ndarray of float64, shape (N, 2), or callable
+        Map positions, or the function that computes them; read `map_positions` instead.
     config : Mapping
         The resolved configuration: run, effort and every setting of the method.
     device : str
@@ -258,8 +260,6 @@ class Result:
         What predicts new texts; None if it was not read from the run folder.
     training_features : ndarray of float32, shape (N, d), or None
         Features of the texts; None if the Result was read from a run folder.
-    positions : ndarray of float64, shape (N, 2), or None
-        Map positions that were computed before; read `map_positions` instead.
     estimate : Estimate or None
         The estimated number of categories; None if the number was given.
     matching : ndarray of float64, shape (M, K), or None
@@ -283,11 +283,11 @@ class Result:
     assigned: np.ndarray
     predicted: np.ndarray
     probability: np.ndarray
+    positions: np.ndarray | Callable[[], np.ndarray]
     config: Mapping[str, Any]
     device: str
     model: Model | None = None
     training_features: np.ndarray | None = None
-    positions: np.ndarray | None = None
     estimate: "Estimate | None" = None
     matching: np.ndarray | None = None
     history: tuple[dict[str, Any], ...] = ()
@@ -333,19 +333,7 @@ class Result:
     @cached_property
     def map_positions(self) -> np.ndarray:
         """Position of each text on the map, in [-1, 1], shape (N, 2); computed once, when asked."""
-        if self.positions is not None:
-            return self.positions
-        if self.training_features is None or self.model is None:
-            raise InputError("this result holds no features to draw a map from: discover again")
-        from newfound.describing.text_map import map_positions
-
-        placed = map_positions(
-            self.training_features,
-            self.model.prototypes,
-            self.assigned,
-            int(self.config.get("seed", 0)),
-        )
-        return _read_only(as_recorded(placed))
+        return _read_only(self.positions() if callable(self.positions) else self.positions)
 
 
 def with_names(result: Result, names: Mapping[int, str]) -> Result:
@@ -376,9 +364,8 @@ def with_names(result: Result, names: Mapping[int, str]) -> Result:
         if category.id in names and len(same) > 1:
             raise InputError(f"the name {category.name!r} is taken; choose another")
     model = None if result.model is None else replace(result.model, categories=renamed)
-    return replace(
-        result, categories=renamed, model=model, positions=result.__dict__.get("map_positions")
-    )
+    positions = result.__dict__.get("map_positions", result.positions)  # never computed twice
+    return replace(result, categories=renamed, model=model, positions=positions)
 
 
 def encode_ties_alone(

@@ -15,7 +15,8 @@ from support.small_texts import QUICK, SmallTask, everything_under, small_task
 from newfound import CategoryDiscoverer, InputError
 from newfound.errors import DamagedFileError
 from newfound.storage.categories import read_categories
-from newfound.storage.model_files import FEATURE_MAPS, FORMAT, load_model
+from newfound.storage.formats import MODEL_FORMAT
+from newfound.storage.model_files import FEATURE_MAPS, load_model
 
 FILES = {
     "encoder.json",
@@ -72,7 +73,7 @@ def refused(folder: Path) -> str:
 def test_a_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path]) -> None:
     assert everything_under(saved[1]) == FILES
     about = json.loads((saved[1] / "model.json").read_text())
-    assert about["format"] == FORMAT
+    assert about["format"] == MODEL_FORMAT
     assert about["known"] == ["bank", "travel"]
     assert about["config"]["settings"]["epochs"] == 1
     assert len(about["categories"]) == 4
@@ -188,9 +189,9 @@ def test_prototypes_of_another_model_are_said(copy: Path) -> None:
 
 
 def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
-    change(copy, format=FORMAT + 1)
+    change(copy, format=MODEL_FORMAT + 1)
     message = refused(copy)
-    assert f"has format {FORMAT + 1}" in message
+    assert f"has format {MODEL_FORMAT + 1}" in message
     assert "install a newer newfound" in message
 
 

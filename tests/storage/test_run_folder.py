@@ -20,9 +20,9 @@ from newfound.pipeline import discover
 from newfound.report import write_report
 from newfound.result import Result
 from newfound.storage.categories import read_categories
+from newfound.storage.formats import RUN_FORMAT
 from newfound.storage.model_files import load_model
 from newfound.storage.run_folder import (
-    FORMAT,
     check_run_folder,
     new_run,
     read_run,
@@ -116,7 +116,7 @@ def test_the_summary_is_enough_to_repeat_the_run(
     notes = ("a note", *result.notes)
     write_run(replace(result, notes=notes, scores={"all": 99.0}, command="it"), tmp_path)
     run = records_of(tmp_path)
-    assert run["format"] == FORMAT
+    assert run["format"] == RUN_FORMAT
     assert run["settings"]["method"] == "dpn"
     assert run["settings"]["effort"] == "fast"
     assert run["settings"]["settings"]["epochs"] == QUICK["epochs"]
@@ -236,7 +236,7 @@ def test_the_report_from_memory_and_from_the_folder_are_the_same(
 def test_a_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    write_run(replace(result, model=None), tmp_path / "one")
+    write_run(result, tmp_path / "one", model=False)
     write_run(read_run(tmp_path / "one"), tmp_path / "two")
     names = [path.name for path in (tmp_path / "one").iterdir()]
     assert "model" not in names
@@ -286,7 +286,7 @@ def test_all_readers_share_one_format_check(
 def test_a_record_of_the_wrong_kind_is_damage(
     result: Result, tmp_path: Path, key: str, value: Any
 ) -> None:
-    write_run(replace(result, model=None), tmp_path)
+    write_run(result, tmp_path, model=False)
     (tmp_path / "run.json").write_text(json.dumps({**records_of(tmp_path), key: value}))
     with pytest.raises(InputError, match=r"run\.json is damaged"):
         read_run(tmp_path)
@@ -319,7 +319,7 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
 
 def test_numbers_that_are_none_are_written_as_null(result: Result, tmp_path: Path) -> None:
     history = ({"stage": "training", "loss": float("nan")},)
-    write_run(replace(result, history=history, model=None), tmp_path)
+    write_run(replace(result, history=history), tmp_path, model=False)
     line = (tmp_path / "history.jsonl").read_text()
     assert json.loads(line) == {"stage": "training", "loss": None}
     assert not (tmp_path / "model").exists()

@@ -89,10 +89,23 @@ def check_endpoint(url: str) -> None:
 def names_from_endpoint(
     categories: list[Category], url: str, model: str, key: str | None, timeout: float = 30
 ) -> tuple[list[Category], list[str]]:
-    """The categories with novel names from `model` at `url`, and notes on what did not work.
+    """Ask a language model for the names of novel categories.
 
-    url: base address (".../v1") or the full one (".../chat/completions"); key: sent as a bearer
-    token, never repeated in a note.
+    Parameters
+    ----------
+    categories : list of Category
+        All categories; known ones keep their names.
+    url, model, key
+        As in `Endpoint`; the key is never repeated in a note.
+    timeout : float, default 30
+        Seconds to wait for one answer.
+
+    Returns
+    -------
+    categories : list of Category
+        With the new names where a usable one came back.
+    notes : list of str
+        Where the names come from, and why some categories keep their keywords' name.
     """
     novel = [category for category in categories if category.kind == "novel"]
     try:

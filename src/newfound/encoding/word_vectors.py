@@ -100,7 +100,8 @@ class WordVectors:
         check_items(known, str, "words.json")
         vectors = load_file(folder / "words.safetensors").get("vectors")
         if vectors is None or vectors.ndim != 2 or len(vectors) != len(known):
-            raise DamagedFileError("words.json and words.safetensors differ in number")
+            shape = None if vectors is None else vectors.shape
+            raise DamagedFileError(f"{len(known)} words, but vectors of shape {shape}")
         return cls(known, vectors)
 
 

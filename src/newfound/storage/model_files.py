@@ -17,12 +17,10 @@ from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, check_items, write_atomically, write_folder, write_json
 from newfound.result import Model
 from newfound.storage.categories import categories_from
-from newfound.storage.formats import AGAIN, read_with_format
-from newfound.storage.run_folder import read_records
+from newfound.storage.formats import AGAIN, MODEL_FORMAT, read_records, read_with_format
 from newfound.training.autoencoder import AutoencoderFeatures
 from newfound.versions import __version__
 
-FORMAT = 1
 # How each kind of feature map is read back.
 FEATURE_MAPS: dict[str, Callable[[Path], FeatureMap]] = {
     EncoderFeatures.kind: EncoderFeatures.load,
@@ -57,7 +55,7 @@ def save_model(model: Model, folder: Path) -> None:
     if model.labelled_prototypes is not None:
         arrays["labelled_prototypes"] = model.labelled_prototypes
     about = {
-        "format": FORMAT,
+        "format": MODEL_FORMAT,
         "newfound": __version__,
         "kind": model.features.kind,
         "known": list(model.known),
@@ -109,7 +107,7 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
         folder = folder / "model"
     if not (folder / "model.json").is_file():
         raise InputError(f"{folder} holds no model of newfound (no model.json)")
-    about = read_with_format(folder / "model.json", FORMAT)
+    about = read_with_format(folder / "model.json", MODEL_FORMAT)
     try:
         return _read_model(folder, about, place)
     except _DAMAGE as error:

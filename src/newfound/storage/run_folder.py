@@ -29,10 +29,9 @@ from newfound.files import (
 from newfound.result import Category, Result
 from newfound.storage.assignments import find_assignments, read_assignments, write_assignments
 from newfound.storage.categories import read_categories, write_categories
-from newfound.storage.formats import AGAIN, read_with_format
+from newfound.storage.formats import RUN_FORMAT, damage_reported, read_records
 from newfound.versions import __version__
 
-FORMAT = 1
 NONE = type(None)
 NUMBER = (int, float, NONE)  # JSON holds null where a number is not finite
 # What run.json must hold to be read back.
@@ -107,7 +106,7 @@ def _records(result: Result) -> dict[str, Any]:
     """What run.json holds: enough to understand the run and to repeat it."""
     known = int(result.is_known.sum())
     return {
-        "format": FORMAT,
+        "format": RUN_FORMAT,
         "newfound": result.versions.get("newfound", __version__),
         "command": result.command,
         "settings": dict(result.config),
@@ -151,19 +150,15 @@ def read_run(folder: Path) -> Result:
         training features, which are not kept.
     """
     records = read_records(folder)
-    path = folder / "run.json"
-    try:
+    with damage_reported(folder / "categories.json"):
+        categories = read_categories(folder / "categories.json")
+    with damage_reported(folder / "run.json"):
         check_fields(records, RECORDS, "run.json")
         check_items(list(records["seconds"].values()), NUMBER, "run.json, seconds")
         check_items(records["notes"], str, "run.json, notes")
         check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
         estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
-        path = folder / "categories.json"
-        categories = read_categories(path)
-        path = folder / "run.json"
         matching = _matching(records["matching"], categories)
-    except DamagedFileError as error:
-        raise InputError(f"{path} is damaged ({error}); {AGAIN}") from error
     table = find_assignments(folder)
     if table is None:
         raise InputError(
@@ -189,20 +184,6 @@ def read_run(folder: Path) -> Result:
         scores=records["scores"],
         command=records["command"],
     )
-
-
-def read_records(folder: Path) -> dict[str, Any]:
-    """Return the run.json of a run folder whose format this version can read."""
-    if not folder.exists():
-        raise InputError(
-            f"the run {folder} does not exist; give the folder that `newfound discover` wrote"
-        )
-    if not (folder / "run.json").is_file():
-        raise InputError(
-            f"{folder} is not a run of newfound (no run.json); "
-            "give the folder that `newfound discover` wrote"
-        )
-    return read_with_format(folder / "run.json", FORMAT)
 
 
 def _matching(
