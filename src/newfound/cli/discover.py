@@ -19,6 +19,7 @@ from newfound.cli.flags import (
 from newfound.cli.inputs import (
     encoder_notes,
     method_settings,
+    naming_endpoint,
     read_corpus,
     read_validation,
     run_config,
@@ -90,12 +91,11 @@ def discover_corpus(
     With the `truth` of every text the result has scores on the unlabelled ones.
     """
     from newfound import pipeline
-    from newfound.cli.endpoint import chosen_endpoint
     from newfound.report import write_report
     from newfound.storage.run_folder import new_run, write_run
 
     begun = time.perf_counter()
-    endpoint = chosen_endpoint(options)
+    endpoint = naming_endpoint(options)
     config, settings = run_config(options), method_settings(options)
     held, more = read_validation(options, corpus) or (None, [])
     more += encoder_notes(config.encoder)

@@ -1,6 +1,7 @@
-"""From parsed options to what a command works on: configuration, settings and texts."""
+"""From parsed options to what a command works on: configuration, settings, texts, endpoint."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,10 @@ from newfound.errors import InputError
 
 if TYPE_CHECKING:
     from newfound.data.corpus import Corpus
+    from newfound.describing.llm_names import Endpoint
+
+# Environment variables with the key of a naming endpoint; the first that is set counts.
+KEYS = ("NEWFOUND_API_KEY", "OPENAI_API_KEY")
 
 
 def run_config(options: argparse.Namespace) -> RunConfig:
@@ -29,6 +34,21 @@ def method_settings(options: argparse.Namespace) -> dict[str, str]:
             raise InputError(f"--set takes NAME=VALUE (such as epochs=3), not {pair!r}")
         chosen[name.strip()] = value.strip()
     return chosen
+
+
+def naming_endpoint(options: argparse.Namespace) -> "Endpoint | None":
+    """Return the endpoint of --name-with and --name-model, None where neither is given."""
+    url, model = getattr(options, "name_with", None), getattr(options, "name_model", None)
+    if url is None and model is None:
+        return None
+    if not url or not model:
+        missing = "--name-model MODEL" if url else "--name-with URL"
+        raise InputError(f"names from an endpoint need both its address and a model: add {missing}")
+    from newfound.describing.llm_names import Endpoint, check_endpoint
+
+    check_endpoint(url)
+    key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
+    return Endpoint(url, model, key)
 
 
 def encoder_notes(name: str) -> list[str]:
