@@ -312,7 +312,7 @@ def test_numbers_as_labels_become_names(tiny_encoder: str, task: SmallTask) -> N
         (["a", 5], None, r"texts\[1\] is a number"),
         (["a", "  "], None, r"texts\[1\] is empty"),
         ("a text", None, "texts is a single string"),
-        (["a", "b"], ["x"], "2 texts but 1 labels"),
+        (["a", "b"], ["x"], "2 texts but 1 label"),
         (["a", "b"], ["x", ["y"]], r"labels\[1\] is of type list"),
         ([], None, "there is no text"),
         (["a", "a"], None, "are the same"),
@@ -327,7 +327,7 @@ def test_what_cannot_be_worked_on(texts: Any, labels: Any, message: str) -> None
     ("parameters", "message"),
     [
         ({"method": "magic"}, "the method 'magic' is unknown; choose one of .*dpn"),
-        ({"n_categories": 1}, "1 categories are asked for .* but 2 are known"),
+        ({"n_categories": 1}, "1 category is asked for .* but 2 are known"),
         ({"n_categories": 65}, "65 categories are asked for .* only 64 different texts"),
         ({"n_categories": "some"}, "n_categories must be auto or a whole number, not 'some'"),
         ({"n_categories": 0}, "n_categories must be at least 1, not 0"),
@@ -738,7 +738,7 @@ def test_score_counts_known_by_name_and_matches_novel(
     assert fitted.score(["rain", *task.texts], [None, *predicted]) == 1
     with pytest.raises(InputError, match="at least one text with a label"):
         fitted.score(["rain"], [None])
-    with pytest.raises(InputError, match="1 texts but 2 labels"):
+    with pytest.raises(InputError, match="1 text but 2 labels"):
         fitted.score(["rain"], ["a", "b"])
 
 

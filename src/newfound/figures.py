@@ -14,6 +14,7 @@ import numpy as np
 
 from newfound.errors import InputError
 from newfound.result import Model, Result
+from newfound.wording import plural
 
 try:
     from matplotlib.axes import Axes
@@ -143,10 +144,11 @@ def draw_map(
         if of_kind.any():
             keys = [axes.scatter([], [], s=40, c=c, marker=MARKERS[kind]) for c in colours]
             handles.append(tuple(keys))
-            words.append(f"{kind}: {of_kind.sum()} categories, {sizes[of_kind].sum():,} texts")
+            of_them = plural(int(of_kind.sum()), "category", "categories")
+            words.append(f"{kind}: {of_them}, {plural(int(sizes[of_kind].sum()), 'text')}")
     unnamed = _write_names(axes, canvas, centres, sizes, names, kinds)
     figure.text(
-        0.03, 0.975, f"Map of {len(positions):,} texts", size=14, weight="bold", va="center"
+        0.03, 0.975, f"Map of {plural(len(positions), 'text')}", size=14, weight="bold", va="center"
     )
     figure.legend(
         handles,
@@ -223,7 +225,7 @@ def draw_estimate(
     axes.axvspan(low, high, color="#56B4E9", alpha=0.25, linewidth=0, label=f"{low} to {high}")
     axes.plot(candidates, scores, color="#0072B2", marker="o", markersize=4, label="score")
     axes.axvline(estimate, color="#D55E00", linestyle="--", label=f"estimate: {estimate}")
-    axes.set_title(f"About {estimate} categories", weight="bold", loc="left")
+    axes.set_title(f"About {plural(estimate, 'category', 'categories')}", weight="bold", loc="left")
     axes.set_xlabel("number of categories")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if how:

@@ -48,6 +48,7 @@ from newfound.result import (
     with_names,
 )
 from newfound.versions import versions
+from newfound.wording import plural
 
 if TYPE_CHECKING:
     from newfound.encoding.int8 import Agreement
@@ -60,6 +61,7 @@ def discover(
     settings: Mapping[str, Any] | None = None,
     validation: Corpus | None = None,
     verbose: bool | None = False,
+    stages: Stages | None = None,
 ) -> Result:
     """Find the known and the novel categories of a corpus.
 
@@ -76,6 +78,8 @@ def discover(
         of the labelled texts does.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def discover(
         validation_share=config.validation_share,
         seed=config.seed,
     )
-    stages = Stages(verbose)
+    stages = stages or Stages(verbose)
     with seeded(config.seed, device):
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)
@@ -214,7 +218,13 @@ def predict(model: Model, texts: Sequence[str]) -> Predictions:
     return model.predict(texts)
 
 
-def estimate(corpus: Corpus, config: RunConfig, *, verbose: bool | None = False) -> Estimate:
+def estimate(
+    corpus: Corpus,
+    config: RunConfig,
+    *,
+    verbose: bool | None = False,
+    stages: Stages | None = None,
+) -> Estimate:
     """Estimate how many categories a corpus holds, as a discovery would.
 
     Parameters
@@ -225,13 +235,15 @@ def estimate(corpus: Corpus, config: RunConfig, *, verbose: bool | None = False)
         Its encoder, pooling, max_tokens, seed, device and cache are used.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
 
     Returns
     -------
     Estimate
     """
     check_corpus(corpus, None)
-    stages = Stages(verbose)
+    stages = stages or Stages(verbose)
     device = find_device(config.device)
     encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
     model = EncoderFeatures(encoder, frozen_layers=encoder.backbone.shape.layers).to(device)
@@ -245,7 +257,13 @@ def estimate(corpus: Corpus, config: RunConfig, *, verbose: bool | None = False)
         return estimate_categories(joined(features, words), targets, seed=config.seed)
 
 
-def name_novel(result: Result, endpoint: Endpoint, *, verbose: bool | None = False) -> Result:
+def name_novel(
+    result: Result,
+    endpoint: Endpoint,
+    *,
+    verbose: bool | None = False,
+    stages: Stages | None = None,
+) -> Result:
     """Return the result with names for its novel categories from a language model.
 
     Parameters
@@ -256,13 +274,15 @@ def name_novel(result: Result, endpoint: Endpoint, *, verbose: bool | None = Fal
         An OpenAI-compatible endpoint; keywords and typical texts of novel categories go there.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
 
     Returns
     -------
     Result
         With the new names, the seconds that they took, and a note on each name that failed.
     """
-    stages = Stages(verbose)
+    stages = stages or Stages(verbose)
     with stages.stage("naming"):
         named, notes = names_from_endpoint(
             list(result.categories), endpoint.url, endpoint.model, endpoint.key
@@ -330,8 +350,9 @@ def _check_room(corpus: Corpus, n_categories: int | None) -> None:
     known = len(corpus.known)
     if n_categories is not None and n_categories - known > free:
         raise InputError(
-            f"{n_categories} categories are asked for (--categories, n_categories), but {known} "
-            f"are known and only {free} texts have no label: give at most {known + free}"
+            f"{plural(n_categories, 'category is', 'categories are')} asked for (--categories, "
+            f"n_categories), but {known:,} are known and only "
+            f"{plural(free, 'text has', 'texts have')} no label: give at most {known + free}"
         )
 
 

@@ -101,7 +101,7 @@ def test_errors_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         data_folder(None)
     with pytest.raises(InputError, match="does not exist"):
         data_folder(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="banking, stackoverflow, clinc"):
+    with pytest.raises(InputError, match="did you mean 'banking'"):
         read_data_set(tmp_path, "bankink")
     with pytest.raises(InputError, match=r"train\.tsv"):
         read_data_set(tmp_path, "banking")

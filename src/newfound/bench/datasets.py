@@ -9,6 +9,7 @@ import numpy as np
 
 from newfound.data.tables import read_tables
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 DATA_SETS = ("banking", "stackoverflow", "clinc")
 PARTS = ("train", "dev", "test")
@@ -72,7 +73,8 @@ def data_folder(given: str | Path | None) -> Path:
 def read_data_set(folder: Path, name: str) -> DataSet:
     """Read train.tsv, dev.tsv and test.tsv of one data set."""
     if name not in DATA_SETS:
-        raise InputError(f"the data set {name!r} is unknown; choose one of {', '.join(DATA_SETS)}")
+        advice = suggestion(name, DATA_SETS, f"choose one of {', '.join(DATA_SETS)}")
+        raise InputError(f"the data set {name!r} is unknown; {advice}")
     texts, labels = {}, {}
     for part in PARTS:
         path = folder / name / f"{part}.tsv"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from newfound.bench.datasets import DATA_SETS
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
@@ -97,9 +98,9 @@ def data_sets(text: str) -> list[str]:
     chosen = list(DATA_SETS) if text == "all" else names(text, "--data-set")
     for name in chosen:
         if name not in DATA_SETS:
-            raise InputError(
-                f"the data set {name!r} is unknown; choose all or some of {', '.join(DATA_SETS)}"
-            )
+            listed = f"choose all or some of {', '.join(DATA_SETS)}"
+            advice = suggestion(name, (*DATA_SETS, "all"), listed)
+            raise InputError(f"the data set {name!r} is unknown; {advice}")
     return chosen
 
 

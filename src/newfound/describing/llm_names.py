@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from newfound.describing.names import same_name
 from newfound.errors import InputError
 from newfound.result import Category
+from newfound.wording import plural
 
 LONGEST_NAME = 60  # characters of a name
 LONGEST_TEXT = 400  # characters sent of one text
@@ -126,8 +127,8 @@ def names_from_endpoint(
     ]
     if skipped := len(novel) - len(proposed) - len(reasons):
         notes.append(
-            f"{skipped} more novel categories are named by their keywords: "
-            "the naming endpoint was not asked again after it failed"
+            f"{plural(skipped, 'more novel category is', 'more novel categories are')} named by "
+            "keywords: the naming endpoint was not asked again after it failed"
         )
     if proposed:
         notes.append(

@@ -26,6 +26,7 @@ from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap, pool
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, read_json, write_folder, write_json
 from newfound.progress import Advance
+from newfound.wording import plural
 
 Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
 BUDGET = 1024  # tokens per batch
@@ -52,7 +53,7 @@ class Agreement:
     def __str__(self) -> str:
         told = (
             f"int8: mean cosine to full precision {self.cosine:.4f}, the same category for "
-            f"{self.same:.1%} of {self.texts} texts"
+            f"{self.same:.1%} of {plural(self.texts, 'text')}"
         )
         low = f"; that is below {GOAL}: leave int8 out where answers matter"
         return told + (low if self.cosine < GOAL else "")

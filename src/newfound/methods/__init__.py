@@ -22,6 +22,7 @@ from newfound.methods import (
     semi_kmeans,
 )
 from newfound.methods.fitted import Fitted
+from newfound.wording import suggestion
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ METHODS: dict[str, Method] = {
 def find_method(name: str) -> Method:
     """The method of that name."""
     if name not in METHODS:
-        raise InputError(f"the method {name!r} is unknown; choose one of {', '.join(METHODS)}")
+        advice = suggestion(name, METHODS, f"choose one of {', '.join(METHODS)}")
+        raise InputError(f"the method {name!r} is unknown; {advice}")
     return METHODS[name]
 
 

@@ -32,8 +32,3 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return "over 99%"
     return f"{share:.0%}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, count, percent
+from newfound.report.finding import Finding, Item, percent
 from newfound.report.likeness import (
     far_from_labels,
     labels_doubted,
@@ -14,6 +14,7 @@ from newfound.report.likeness import (
     unsure_categories,
 )
 from newfound.result import Result
+from newfound.wording import plural
 
 # Each limit is a judgement; they err towards silence, because a list that cries wolf is not read.
 SMALL = 5  # texts; fewer cannot show what a category is about
@@ -82,7 +83,7 @@ def _absent(result: Result) -> Finding | None:
     return Finding(
         "absent",
         "check",
-        f"{count(len(absent), 'known category', 'known categories')} without a new text",
+        f"{plural(len(absent), 'known category', 'known categories')} without a new text",
         "No text without a label was given to these. They may be missing from the texts, or a "
         "neighbour may have taken theirs.",
         "Look at the nearest category and search the texts for a word that you would expect.",
@@ -90,7 +91,7 @@ def _absent(result: Result) -> Finding | None:
             Item(
                 int(i),
                 ids.get(result.categories[i].nearest),
-                f"only the {count(result.categories[i].labelled, 'text')} that you labelled",
+                f"only the {plural(result.categories[i].labelled, 'text')} that you labelled",
             )
             for i in absent
         ),
@@ -129,11 +130,11 @@ def _small(result: Result) -> Finding | None:
     return Finding(
         "small",
         "check",
-        f"{count(len(small), 'category', 'categories')} with very few texts",
+        f"{plural(len(small), 'category', 'categories')} with very few texts",
         "So few texts can be chance: odd ones that fitted nowhere else.",
         "Keep them only if their texts clearly belong together.",
         tuple(
-            Item(int(i), None, count(int(sizes[i]), "text"))
+            Item(int(i), None, plural(int(sizes[i]), "text"))
             for i in small[np.argsort(sizes[small], kind="stable")]
         ),
     )

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, count, percent
+from newfound.report.finding import Finding, Item, percent
 from newfound.report.shape import parts
 from newfound.result import Result
+from newfound.wording import plural
 
 OUTLIER = 3.0  # robust standard deviations from the median
 OUTLIER_COUNT = 8  # categories needed before one of them can be called unusual
@@ -29,7 +30,7 @@ def same_as_known(result: Result) -> Finding | None:
     return Finding(
         "same",
         "check",
-        f"{count(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
+        f"{plural(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
         "be the same as a known one",
         "These sit where a known category is, so they may be a part of it and not something new.",
         "Compare their typical texts; if they say the same, merge them.",
@@ -102,7 +103,7 @@ def looks_like_two(result: Result) -> Finding | None:
     return Finding(
         "two",
         "check",
-        f"{count(len(items), 'category', 'categories')} may be two in one",
+        f"{plural(len(items), 'category', 'categories')} may be two in one",
         "Their texts form two separate groups on the map.",
         "Read texts of both groups; if they differ, run again with more categories.",
         tuple(items),
@@ -167,7 +168,7 @@ def far_from_labels(result: Result) -> Finding | None:
     return Finding(
         "far",
         "check",
-        f"{count(len(far), 'known category', 'known categories')} unlike your labelled texts",
+        f"{plural(len(far), 'known category', 'known categories')} unlike your labelled texts",
         "What was found for these lies far from the texts that you labelled: their meaning may "
         "have drifted, or the match may be wrong.",
         "Compare their typical texts with the ones that you labelled.",
@@ -188,7 +189,7 @@ def unsure_categories(result: Result) -> Finding | None:
     return Finding(
         "mixed",
         "check",
-        f"The model is less sure of {count(len(low), 'category', 'categories')} than of the rest",
+        f"The model is less sure of {plural(len(low), 'category', 'categories')} than of the rest",
         "Such a category often holds more than one subject, or shares its subject with a "
         "neighbour.",
         "Read its border texts first.",

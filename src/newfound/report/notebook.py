@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from newfound.result import Category
+from newfound.wording import plural
 
 KEYWORDS = 5  # shown of a category
 TEXT = 120  # characters shown of a typical text
@@ -32,8 +33,8 @@ def categories_html(categories: Sequence[Category]) -> str:
         rows = rows.replace(f"<{tag}>", f'<{tag} style="text-align: left; padding: 2px 8px">')
     known = sum(c.kind == "known" for c in ordered)
     return (
-        f"<p><b>{len(ordered)} categories</b>: {known} known, {len(ordered) - known} novel, "
-        f"{sum(c.size for c in ordered):,} texts</p>"
+        f"<p><b>{plural(len(ordered), 'category', 'categories')}</b>: {known:,} known, "
+        f"{len(ordered) - known:,} novel, {plural(sum(c.size for c in ordered), 'text')}</p>"
         f'<div style="max-height: 30em; overflow: auto">{rows}</div>'
     )
 

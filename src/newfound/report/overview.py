@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from newfound.report.finding import Finding, count, percent
+from newfound.report.finding import Finding, percent
 from newfound.report.findings import UNSURE, pile_probability
 from newfound.report.shown import NAME, shown
 from newfound.result import Result
+from newfound.wording import plural
 
 LARGEST = 5  # novel categories named as the first to read
 
@@ -38,10 +39,10 @@ def overview(result: Result, found: list[Finding], name: str) -> dict[str, Any]:
 def _title(result: Result) -> str:
     known = int(result.is_known.sum())
     novel = len(result.categories) - known
-    texts = count(len(result.corpus), "text")
+    texts = plural(len(result.corpus), "text")
     if novel == 0:
-        return f"{texts}: {count(known, 'known category', 'known categories')}, nothing novel"
-    return f"{texts}: {known:,} known and {count(novel, 'novel category', 'novel categories')}"
+        return f"{texts}: {plural(known, 'known category', 'known categories')}, nothing novel"
+    return f"{texts}: {known:,} known and {plural(novel, 'novel category', 'novel categories')}"
 
 
 def _summary(result: Result, pile: int, to_known: int) -> list[str]:
@@ -53,7 +54,7 @@ def _summary(result: Result, pile: int, to_known: int) -> list[str]:
     belong = f"{to_known:,} ({percent(to_known / pile)}) belong to categories that you know"
     new = (
         f"{pile - to_known:,} ({percent(1 - to_known / pile)}) form "
-        f"{count(novel, 'novel category', 'novel categories')} that no label named"
+        f"{plural(novel, 'novel category', 'novel categories')} that no label named"
     )
     parts = [part for part, there in ((belong, known), (new, novel)) if there]
     of = f"Of the {pile:,} texts without a label, " if given else f"Of {pile:,} texts, "
@@ -127,7 +128,9 @@ def _steps(result: Result, found: list[Finding], name: str) -> list[dict[str, An
         steps.append({"text": text, "categories": largest.tolist()})
     checks = sum(finding.level == "check" for finding in found)
     if checks:
-        text = f"Look at the {count(checks, 'point')} under \u201cTo check\u201d before you decide."
+        text = (
+            f"Look at the {plural(checks, 'point')} under \u201cTo check\u201d before you decide."
+        )
         steps.append({"text": text, "link": "findings"})
     steps.append(
         {

@@ -1,6 +1,5 @@
 """Export categories and their texts to Label Studio, Rasa or anything that reads CSV."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from newfound.errors import InputError
 from newfound.files import write_text
 from newfound.result import Result
 from newfound.versions import __version__
+from newfound.wording import suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
@@ -101,9 +101,8 @@ def select(
     names = [category.name for category in result.categories]
     for name in categories:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "`newfound info RUN` lists them"
-            raise InputError(f"the run has no category {name!r}; {hint}")
+            advice = suggestion(name, names, "`newfound info RUN` lists them")
+            raise InputError(f"the run has no category {name!r}; {advice}")
     taken = [
         i
         for i, category in enumerate(result.categories)
