@@ -36,9 +36,6 @@ class NewfoundConfig(PreparationConfig):
     batch: int = setting(256, "texts per step, each with one neighbour or in two views", low=1)
     labelled_batch: int = setting(64, "labelled texts per step for the cross-entropy", low=1)
     temperature: float = setting(0.07, "temperature of the contrastive loss", low=1e-3)
-    projection: int = setting(
-        0, "width of the space that the contrast is computed in; 0: that of the features itself"
-    )
     neighbour_share: float = setting(
         0.4, "neighbours of a text, as a share of the mean size of a category"
     )
@@ -121,7 +118,6 @@ _FAST: dict[str, Any] = {
     "pretrain_layers": 0,
     "trainable_layers": 0,
     "epochs": 0,
-    "learning_rate": 1e-3,
     "initialisation_rounds": 2,
     "initialisations": 1,
     "pseudo_label_epochs": INITIALISATION_EPOCHS,

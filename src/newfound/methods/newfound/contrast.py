@@ -14,7 +14,7 @@ Neighbours are found again every few epochs.
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.data.task import Task
@@ -57,11 +57,6 @@ def train_contrast(
     epochs = enough_epochs(config.epochs, n, config.batch)
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
-    projection: nn.Module = nn.Identity()
-    if config.projection:
-        inner = nn.Linear(model.width, model.width)
-        outer = nn.Linear(model.width, config.projection)
-        projection = nn.Sequential(inner, nn.GELU(), outer).to(device)
     # Held-out texts count as unlabelled: nothing may learn from their labels.
     labels = np.where(task.learnable, task.targets, -1)
     targets = torch.from_numpy(labels).to(device)
@@ -76,7 +71,7 @@ def train_contrast(
             views = cells.within(0, 2 * size)
             states = replace_words(states, views, model, config.replaced_words)
         raw = model.from_states(states, cells)
-        unit = F.normalize(projection(raw[: 2 * size]).float(), dim=1)
+        unit = F.normalize(raw[: 2 * size].float(), dim=1)
         anchors = rows[:size]
         positive = positives(anchors, neighbours[anchors], targets[anchors])
         found = {
@@ -88,7 +83,7 @@ def train_contrast(
         return found
 
     optimiser = Optimiser(
-        [model, projection, classifier] if labelled_size else [model, projection],
+        [model, classifier] if labelled_size else [model],
         config.learning_rate,
         schedule_steps=-(-n // size) * epochs,
         graphs=inputs.resident,
