@@ -28,15 +28,10 @@ from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
 from newfound.devices import find_device, seeded
-from newfound.encoding.batching import tokenize
-from newfound.encoding.feature_cache import features_of, run_frozen
-from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.methods import find_method, resolve_config
 from newfound.methods.fitted import Fitted
-from newfound.methods.newfound.lsa_features import joined, weigh_words
-from newfound.methods.newfound.method import NewfoundConfig
 from newfound.progress import Stages
 from newfound.result import (
     Category,
@@ -222,6 +217,7 @@ def estimate(
     corpus: Corpus,
     config: RunConfig,
     *,
+    settings: Mapping[str, Any] | None = None,
     verbose: bool | None = False,
     stages: Stages | None = None,
 ) -> Estimate:
@@ -232,7 +228,9 @@ def estimate(
     corpus : Corpus
         The texts, and the labels that some of them carry.
     config : RunConfig
-        Its encoder, pooling, max_tokens, seed, device and cache are used.
+        What a discovery would be given; its number of categories is not used.
+    settings : mapping, optional
+        Hyper-parameters of the method by name, over what the effort chooses.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
     stages : Stages, optional
@@ -245,16 +243,23 @@ def estimate(
     check_corpus(corpus, None)
     stages = stages or Stages(verbose)
     device = find_device(config.device)
-    encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
-    model = EncoderFeatures(encoder, frozen_layers=encoder.backbone.shape.layers).to(device)
-    tokens = tokenize(encoder.tokenizer, corpus.texts, encoder.max_tokens)
-    with stages.stage("encoding", len(tokens)) as advance:
-        folder = Path(config.cache) if config.cache else None
-        inputs = run_frozen(model, tokens, folder=folder, advance=advance)
+    effort = config.effort or ("best" if device.type == "cuda" else "balanced")
+    method_config = resolve_config(config.method, effort, settings)
+    task = make_task(corpus.texts, corpus.targets, corpus.known, None, seed=config.seed)
+    with seeded(config.seed, device):
+        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder.backbone.to(device)
+        features = find_method(config.method).counting_features(
+            task,
+            encoder,
+            method_config,
+            seed=config.seed,
+            stages=stages,
+            cache=Path(config.cache) if config.cache else None,
+        )
     with stages.stage("counting categories"):
-        targets, features = torch.from_numpy(corpus.targets).to(device), features_of(model, inputs)
-        words = weigh_words(tokens, features, targets, NewfoundConfig().neighbour_share)
-        return estimate_categories(joined(features, words), targets, seed=config.seed)
+        targets = torch.from_numpy(task.targets).to(features.device)
+        return estimate_categories(features, targets, seed=config.seed)
 
 
 def name_novel(

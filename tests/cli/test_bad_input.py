@@ -284,7 +284,9 @@ def test_estimate_checks_the_same(refuse: Refuse, table: Path, tiny_encoder: str
     assert "--seed must be" in refuse(*shared, "--seed", "x")
     assert "the device 'gpu' is unknown" in refuse(*shared, "--device", "gpu")
     assert "--max-tokens must be at least 3" in refuse(*shared, "--max-tokens", "1")
-    for flag in ("--categories", "--method", "--effort", "--set"):  # nothing is trained
+    assert "the method 'magic' is unknown" in refuse(*shared, "--method", "magic")
+    assert "has no setting 'magic'" in refuse(*shared, "--set", "magic=1")
+    for flag in ("--categories", "--validation-share"):  # of no use to count
         assert f"unrecognized arguments: {flag}" in refuse(*shared, flag, "3")
 
 

@@ -37,3 +37,18 @@ def test_estimate_at_the_edges(
     assert done.code == 0, done.err
     assert done.out.startswith("About 4 " if labels == "all" else "About ")
     assert "no text is labelled" in done.err if labels == "none" else "every text is" in done.err
+
+
+@pytest.mark.parametrize("method", ["newfound", "dpn", "sae"])
+def test_estimate_is_what_discover_estimates_with_the_same_method(
+    command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path, method: str
+) -> None:
+    chosen = ["--encoder", tiny_encoder, "--method", method, "--effort", "fast"]
+    if method != "newfound":
+        chosen += ["--set", "epochs=2"]
+    table = put_task(tmp_path / "t.csv", task)
+    found = json.loads(command("estimate", table, *chosen, "--json").out)
+    done = command("discover", table, *chosen, "-o", tmp_path / "run")
+    assert done.code == 0, done.err
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())["estimate"]
+    assert kept == {name: found[name] for name in kept}

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from newfound.clustering import kmeans as module
-from newfound.clustering.kmeans import Clustering, kmeans, nearest, seeded_kmeans
+from newfound.clustering.kmeans import Clustering, constrained_kmeans, kmeans, nearest
 from newfound.clustering.kmeans_plus_plus import greedy_seeds
 from newfound.clustering.lloyd import Problem, all_starts, one_start
 from newfound.errors import InputError
@@ -93,7 +93,7 @@ def test_batched_starts_equal_single_ones(texts: tuple[Tensor, Tensor]) -> None:
     assert batch.inertia == pytest.approx(single.inertia, rel=1e-5)
     assert torch.equal(batch.labels, single.labels)
     targets = torch.where((truth < 5) & (torch.arange(len(truth)) % 10 == 0), truth, -1)
-    pinned = seeded_kmeans(features, 20, targets, starts=6, seed=3)
+    pinned = constrained_kmeans(features, 20, targets, starts=6, seed=3)
     pinned_batch = batched(features, 20, targets, starts=6, seed=3)
     assert pinned_batch.inertia == pytest.approx(pinned.inertia, rel=0.005)
     assert torch.equal(pinned_batch.labels[targets >= 0], targets[targets >= 0])
@@ -129,7 +129,7 @@ def test_seeded_iterations_are_the_textbooks() -> None:
     targets = torch.where((truth < 3) & (torch.arange(120) % 4 == 0), truth, -1)
     start = torch.stack([features[targets == j].mean(0) for j in range(3)] + [*features[7:9]])
     expected, labels, inertia = plain_lloyd(features, start, targets, 6)
-    found = seeded_kmeans(features, 5, targets, initial=start, max_iterations=6, tolerance=0)
+    found = constrained_kmeans(features, 5, targets, initial=start, max_iterations=6, tolerance=0)
     assert torch.equal(found.labels, labels)
     assert torch.allclose(found.centres.double(), expected, atol=1e-5)
     assert found.inertia == pytest.approx(inertia, rel=1e-5)
@@ -199,7 +199,7 @@ def test_any_small_seeded_problem(shape: tuple[int, int, int, bool], data: st.Da
     features = torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
     features = features.round() if rounded else features
     for found in (
-        seeded_kmeans(features, k, targets, starts=2),
+        constrained_kmeans(features, k, targets, starts=2),
         batched(features, k, targets, starts=2),
     ):
         assert torch.equal(found.labels[targets >= 0], targets[targets >= 0])
@@ -360,7 +360,7 @@ def test_seeding_in_groups_draws_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 def test_labels_pull_clusters_to_their_categories(texts: tuple[Tensor, Tensor]) -> None:
     features, truth = texts
     targets = torch.where((truth < 12) & (torch.arange(1500) % 5 == 0), truth, -1)
-    found = seeded_kmeans(features, 20, targets)
+    found = constrained_kmeans(features, 20, targets)
     assert torch.equal(found.labels[targets >= 0], targets[targets >= 0])
     known = (truth < 12) & (targets < 0)
     assert float((found.labels == truth)[known].float().mean()) > 0.6
@@ -369,7 +369,7 @@ def test_labels_pull_clusters_to_their_categories(texts: tuple[Tensor, Tensor]) 
 def test_pinned_points_stay_even_when_they_are_far() -> None:
     features = torch.tensor([[0.0], [0.1], [10.0], [10.1], [10.2], [10.3]])
     targets = torch.tensor([0, -1, 0, 1, -1, -1])
-    found = seeded_kmeans(features, 2, targets)
+    found = constrained_kmeans(features, 2, targets)
     assert found.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert found.centres[0].item() == pytest.approx((0.0 + 0.1 + 10.0) / 3)
 
@@ -377,7 +377,7 @@ def test_pinned_points_stay_even_when_they_are_far() -> None:
 def test_no_targets_is_plain_kmeans(texts: tuple[Tensor, Tensor]) -> None:
     features = texts[0]
     plain = kmeans(features, 9, starts=3, seed=1)
-    seeded = seeded_kmeans(features, 9, torch.full((1500,), -1), starts=3, seed=1)
+    seeded = constrained_kmeans(features, 9, torch.full((1500,), -1), starts=3, seed=1)
     assert torch.equal(plain.labels, seeded.labels)
     assert plain.inertia == seeded.inertia
 
@@ -385,11 +385,11 @@ def test_no_targets_is_plain_kmeans(texts: tuple[Tensor, Tensor]) -> None:
 def test_only_known_categories(texts: tuple[Tensor, Tensor]) -> None:
     features, truth = texts
     targets = torch.where(torch.arange(1500) % 3 == 0, truth, -1)
-    found = seeded_kmeans(features, 20, targets)
+    found = constrained_kmeans(features, 20, targets)
     assert torch.equal(found.labels[targets >= 0], targets[targets >= 0])
     # Nothing is left to assign: the centres are the class means.
     for initial in (None, features[:20]):
-        done = seeded_kmeans(features, 20, truth, initial=initial)
+        done = constrained_kmeans(features, 20, truth, initial=initial)
         means = torch.stack([features[truth == j].mean(0) for j in range(20)])
         assert torch.allclose(done.centres, means, atol=1e-6)
         assert torch.equal(done.labels, truth)
@@ -402,7 +402,7 @@ def test_only_known_categories(texts: tuple[Tensor, Tensor]) -> None:
 def test_many_points_start_on_a_sample(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     features, truth = mixture(6000, 16, 10, seed=4)
     targets = torch.where((truth < 5) & (torch.arange(6000) % 10 == 0), truth, -1)
-    run = seeded_kmeans if path == "single" else batched
+    run = constrained_kmeans if path == "single" else batched
     for pinned in (torch.full_like(targets, -1), targets):
         monkeypatch.setattr(module, "SAMPLE", 100_000)
         whole = run(features, 10, pinned)
@@ -444,9 +444,9 @@ def test_wrong_numbers_of_categories() -> None:
     with pytest.raises(InputError, match="ask for at least 1"):
         kmeans(features, 0)
     with pytest.raises(InputError, match="labels already name 5"):
-        seeded_kmeans(features, 4, truth)
+        constrained_kmeans(features, 4, truth)
     with pytest.raises(InputError, match="0 unlabelled texts"):
-        seeded_kmeans(features, 6, truth)
+        constrained_kmeans(features, 6, truth)
 
 
 def test_some_first_centres_may_be_given() -> None:
@@ -462,7 +462,7 @@ def test_some_first_centres_may_be_given() -> None:
 def test_wrong_arguments() -> None:
     features, truth = mixture(30, 4, 5, seed=0)
     with pytest.raises(ValueError, match="every category index"):
-        seeded_kmeans(features, 9, torch.where(truth == 2, -1, truth))
+        constrained_kmeans(features, 9, torch.where(truth == 2, -1, truth))
     with pytest.raises(ValueError, match="shape"):
         kmeans(features, 3, initial=features[:4])
     with pytest.raises(ValueError, match="shape"):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from newfound.clustering.metrics import Scores, accuracy, match_clusters
+from newfound.clustering.metrics import Scores, accuracy
 
 # Texts as (cluster, category) pairs, few enough values for brute force.
 texts = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30)
@@ -18,39 +18,37 @@ def split(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.i
     return table[:, 0], table[:, 1]
 
 
-def agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64], mapping: dict) -> int:
-    return sum(mapping.get(int(p)) == int(t) for p, t in zip(predicted, truth, strict=True))
+def agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64], order: tuple[int, ...]) -> int:
+    """How many texts agree if cluster c is category order[c]."""
+    return sum(order[int(p)] == int(t) for p, t in zip(predicted, truth, strict=True))
 
 
-def most_agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    """Try every one-to-one mapping of five clusters to five categories."""
-    return max(
-        agreeing(predicted, truth, dict(enumerate(order))) for order in permutations(range(5))
-    )
-
-
-@given(texts)
-def test_matching_is_one_to_one_and_optimal(pairs: list[tuple[int, int]]) -> None:
-    predicted, truth = split(pairs)
-    mapping = match_clusters(predicted, truth)
-    assert len(set(mapping.values())) == len(mapping)
-    assert len(mapping) == min(len(set(predicted.tolist())), len(set(truth.tolist())))
-    assert agreeing(predicted, truth, mapping) == most_agreeing(predicted, truth)
+def best_mappings(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> list[tuple[int, ...]]:
+    """All one-to-one mappings of five clusters to five categories on which most texts agree."""
+    scores = {order: agreeing(predicted, truth, order) for order in permutations(range(5))}
+    return [order for order, score in scores.items() if score == max(scores.values())]
 
 
 @given(texts, st.sets(st.integers(0, 4)))
-def test_parts_are_read_from_the_one_matching(pairs: list[tuple[int, int]], known: set) -> None:
+def test_all_parts_are_read_from_one_optimal_matching(
+    pairs: list[tuple[int, int]], known: set
+) -> None:
     predicted, truth = split(pairs)
-    mapping = match_clusters(predicted, truth)
     scores = accuracy(predicted, truth, known)
     is_known = np.array([int(t) in known for t in truth])
-    assert scores.all == pytest.approx(100 * agreeing(predicted, truth, mapping) / len(truth))
-    for part, score in ((is_known, scores.known), (~is_known, scores.novel)):
-        if part.any():
-            expected = 100 * agreeing(predicted[part], truth[part], mapping) / part.sum()
-            assert score == pytest.approx(expected)
-        else:
-            assert math.isnan(score)
+
+    def percent(part: NDArray[np.bool_], order: tuple[int, ...]) -> float:
+        if not part.any():
+            return math.nan
+        return 100 * agreeing(predicted[part], truth[part], order) / int(part.sum())
+
+    # Equally good matchings may divide the total differently between known and novel.
+    possible = [
+        [percent(part, order) for part in (is_known | True, is_known, ~is_known)]
+        for order in best_mappings(predicted, truth)
+    ]
+    found = pytest.approx([scores.all, scores.known, scores.novel], nan_ok=True)
+    assert any(found == parts for parts in possible)
 
 
 @given(texts, st.sets(st.integers(0, 4)))
@@ -86,7 +84,6 @@ def test_one_matching_not_one_for_each_part() -> None:
 def test_names_of_any_kind() -> None:
     truth = np.array(["card", "card", "fee", "fee"], object)
     predicted = np.array(["x", "x", "y", "x"])
-    assert match_clusters(predicted, truth) == {"x": "card", "y": "fee"}
     assert accuracy(predicted, truth, ["card"]).to_dict() == pytest.approx(
         {"all": 75.0, "known": 100.0, "novel": 50.0, "nmi": 34.37110184854507, "ari": 0.0}
     )
@@ -97,4 +94,4 @@ def test_perfect_and_empty() -> None:
     with pytest.raises(ValueError, match="0 predictions"):
         accuracy([], [], set())
     with pytest.raises(ValueError, match="1 predictions cannot be scored against 2"):
-        match_clusters([1], [1, 2])
+        accuracy([1], [1, 2], set())

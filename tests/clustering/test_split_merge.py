@@ -1,4 +1,4 @@
-"""Relocation: what a cut is worth and a merger costs, by loops; what it mends and leaves."""
+"""Split-merge moves: gains and costs against loops, what moves improve and what they leave."""
 
 import pytest
 import torch
@@ -7,17 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from newfound.clustering.kmeans import kmeans, seeded_kmeans
-from newfound.clustering.neighbours import known_odds, nearest_neighbours
+from newfound.clustering.kmeans import constrained_kmeans, kmeans
+from newfound.clustering.neighbours import nearest_neighbours
 from newfound.clustering.split_merge import (
-    cut_in_two,
     merge_costs,
     moved,
     plan_moves,
-    relocate,
-    relocate_directions,
-    second_odds,
+    second_half_log_odds,
+    split_clusters,
+    split_merge,
+    split_merge_directions,
 )
+from newfound.methods.newfound.known_prior import known_log_odds
 
 CORNERS = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
@@ -46,26 +47,26 @@ def drawn(seed: int, n: int = 40, k: int = 4) -> tuple[Tensor, Tensor, Tensor]:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 999))
-def test_a_cut_is_worth_what_it_takes_from_the_inertia(seed: int) -> None:
+def test_gain_of_a_split_is_the_drop_in_inertia(seed: int) -> None:
     points, labels, centres = drawn(seed)
     pinned = torch.rand(len(points), generator=torch.Generator().manual_seed(seed)) < 0.2
-    halves = cut_in_two(points, labels, centres, pinned, seed=seed)
+    halves = split_clusters(points, labels, centres, pinned, seed=seed)
     assert not bool((halves.in_second & pinned).any())
     for c in range(len(centres)):
         first = points[(labels == c) & ~halves.in_second]
         second = points[(labels == c) & halves.in_second]
         if not len(first) or not len(second):
-            assert float(halves.worth[c]) == 0
+            assert float(halves.gain[c]) == 0
             continue
         torch.testing.assert_close(halves.first[c], first.mean(0))
         torch.testing.assert_close(halves.second[c], second.mean(0))
         saved = inertia(points[labels == c]) - inertia(first) - inertia(second)
-        assert float(halves.worth[c]) == pytest.approx(saved, rel=1e-3, abs=1e-4)
+        assert float(halves.gain[c]) == pytest.approx(saved, rel=1e-3, abs=1e-4)
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 999))
-def test_a_merger_costs_what_it_adds_to_the_inertia(seed: int) -> None:
+def test_cost_of_a_merger_is_the_rise_in_inertia(seed: int) -> None:
     points, labels, centres = drawn(seed)
     costs = merge_costs(centres, labels.bincount())
     for i in range(len(centres)):
@@ -78,23 +79,23 @@ def test_a_merger_costs_what_it_adds_to_the_inertia(seed: int) -> None:
             assert float(costs[i, j]) == pytest.approx(added, rel=1e-3, abs=1e-3)
 
 
-def test_two_blobs_in_one_cluster_are_cut_between_them() -> None:
+def test_two_blobs_in_one_cluster_are_split_between_them() -> None:
     points = blobs(CORNERS[:2])
     labels = torch.zeros(80, dtype=torch.int64)
-    halves = cut_in_two(points, labels, points.mean(0)[None], labels < 0, seed=0)
+    halves = split_clusters(points, labels, points.mean(0)[None], labels < 0, seed=0)
     assert halves.in_second[:40].all() != halves.in_second[40:].all()
     pinned = torch.arange(80) >= 70  # of the second blob: it must be the first half
-    halves = cut_in_two(points, labels, points.mean(0)[None], pinned, seed=0)
+    halves = split_clusters(points, labels, points.mean(0)[None], pinned, seed=0)
     assert halves.in_second.tolist() == [True] * 40 + [False] * 40
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 999))
-def test_the_odds_of_a_second_half_by_loop(seed: int) -> None:
+def test_log_odds_of_a_second_half_by_loop(seed: int) -> None:
     points, labels, centres = drawn(seed)
     odds = torch.randn(len(points), generator=torch.Generator().manual_seed(seed))
-    halves = cut_in_two(points, labels, centres, labels < 0, seed=seed)
-    found = second_odds(labels, odds, halves)
+    halves = split_clusters(points, labels, centres, labels < 0, seed=seed)
+    found = second_half_log_odds(labels, odds, halves)
     for c in range(len(centres)):
         inside = [float(odds[i]) for i in range(40) if halves.in_second[i] and labels[i] == c]
         wanted = sum(inside) / len(inside) if inside else 0.0
@@ -106,7 +107,7 @@ def test_moves_change_only_the_clusters_that_they_name() -> None:
     free, odds = torch.full((40,), -1), torch.zeros(40)
     moves, halves = plan_moves(points, free, odds, labels, centres, seed=0)
     after = moved(centres, labels, halves, moves[:1])
-    touched = {moves[0].freed, moves[0].into, moves[0].cut}
+    touched = {moves[0].freed, moves[0].into, moves[0].split}
     assert len(touched) == 3
     for c in range(5):
         assert torch.equal(after[c], centres[c]) == (c not in touched)
@@ -122,27 +123,31 @@ def stuck(points: Tensor) -> Tensor:
     return torch.stack([points[:80].mean(0), CORNERS[2], CORNERS[3] - 0.3, CORNERS[3] + 0.3])
 
 
-def test_a_centre_goes_where_one_is_missing() -> None:
+def test_a_centre_moves_to_where_one_is_missing() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     bad = kmeans(points, 4, initial=stuck(points))
     assert bad.inertia > 1000
-    found = relocate(points, free, torch.zeros(160), bad)
+    found = split_merge(points, free, torch.zeros(160), bad)
     assert found.inertia < 200
     assert sorted(found.labels.bincount().tolist()) == [40, 40, 40, 40]
 
 
-def test_a_known_category_is_cut_only_where_labels_are_missing() -> None:
+def test_a_known_category_is_split_only_where_labels_are_missing() -> None:
     points = blobs(CORNERS)
     targets = torch.full((160,), -1)
     targets[:10] = 0  # labels in the first blob; the second hides in its cluster
-    bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
+    bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
     assert (bad.labels[:80] == 0).all()
-    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
+    found = split_merge(
+        points, targets, known_log_odds(nearest_neighbours(points, 15), targets), bad
+    )
     assert (found.labels[:40] == 0).all()
     assert (found.labels[40:80] != 0).all()
     targets[40:50] = 0  # labels in both: the category has two sides
-    bad = seeded_kmeans(points, 4, targets, initial=stuck(points))
-    found = relocate(points, targets, known_odds(nearest_neighbours(points, 15), targets), bad)
+    bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
+    found = split_merge(
+        points, targets, known_log_odds(nearest_neighbours(points, 15), targets), bad
+    )
     assert (found.labels[:80] == 0).all()
 
 
@@ -153,9 +158,9 @@ def test_the_inertia_never_rises(seed: int, k: int) -> None:
     known = seed % (k + 1)  # none, some or all are known; `drawn` begins with one point of each
     targets = torch.where((torch.arange(40) < 12) & (labels < known), labels, -1)
     k = max(k, int(targets.max()) + 1)
-    start = seeded_kmeans(points, k, targets, starts=1, seed=seed)
+    start = constrained_kmeans(points, k, targets, starts=1, seed=seed)
     odds = torch.randn(40, generator=torch.Generator().manual_seed(seed))
-    found = relocate(points, targets, odds, start, seed=seed)
+    found = split_merge(points, targets, odds, start, seed=seed)
     assert found.inertia <= start.inertia
     assert (found.labels[targets >= 0] == targets[targets >= 0]).all()
     assert found.centres.shape == start.centres.shape
@@ -164,17 +169,17 @@ def test_the_inertia_never_rises(seed: int, k: int) -> None:
 def test_nothing_moves_where_nothing_is_gained() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     best = kmeans(points, 4, seed=1)
-    again = relocate(points, free, torch.zeros(160), best)
+    again = split_merge(points, free, torch.zeros(160), best)
     assert torch.equal(again.labels, best.labels)
     one = kmeans(points, 1)
-    assert torch.equal(relocate(points, free, torch.zeros(160), one).centres, one.centres)
+    assert torch.equal(split_merge(points, free, torch.zeros(160), one).centres, one.centres)
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
     points, _, _ = drawn(7, n=200)
     free = torch.full((200,), -1)
     start = kmeans(points, 12, starts=1, seed=3)
-    one, same = (relocate(points, free, torch.zeros(200), start, seed=5) for _ in range(2))
+    one, same = (split_merge(points, free, torch.zeros(200), start, seed=5) for _ in range(2))
     assert torch.equal(one.centres, same.centres)
 
 
@@ -184,29 +189,29 @@ def test_directions_of_a_classifier_move_too() -> None:
     free = torch.full((160,), -1)
     rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
     assert (F.normalize(rows) @ F.normalize(points).T).argmax(0)[:80].unique().tolist() == [0]
-    found = relocate_directions(points, free, torch.zeros(160), rows)
+    found = split_merge_directions(points, free, torch.zeros(160), rows)
     assert found is not None
     nearest = (found @ F.normalize(points).T).argmax(0)
     assert [nearest[i : i + 40].unique().numel() for i in range(0, 160, 40)] == [1, 1, 1, 1]
     assert nearest.unique().numel() == 4
     torch.testing.assert_close(found.norm(dim=1), torch.ones(4))
-    assert relocate_directions(points, free, torch.zeros(160), axes) is None
+    assert split_merge_directions(points, free, torch.zeros(160), axes) is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_nothing_leaves_it_and_all_ends_alike() -> None:
     points, free, odds = blobs(CORNERS), torch.full((160,), -1), torch.zeros(160)
     bad = kmeans(points.cuda(), 4, initial=stuck(points).cuda())
-    found = relocate(points.cuda(), free.cuda(), odds.cuda(), bad)
+    found = split_merge(points.cuda(), free.cuda(), odds.cuda(), bad)
     assert found.labels.is_cuda
     assert found.centres.is_cuda
-    expected = relocate(points, free, odds, kmeans(points, 4, initial=stuck(points)))
+    expected = split_merge(points, free, odds, kmeans(points, 4, initial=stuck(points)))
     assert torch.equal(found.labels.cpu(), expected.labels)
     axes = torch.eye(4)
     points = blobs(3 * axes, noise=0.2)
     rows = torch.stack([axes[0] + axes[1], axes[2], axes[3] + 0.1, axes[3] - 0.1])
-    turned = relocate_directions(points.cuda(), free.cuda(), odds.cuda(), rows.cuda())
+    turned = split_merge_directions(points.cuda(), free.cuda(), odds.cuda(), rows.cuda())
     assert turned is not None
-    expected_rows = relocate_directions(points, free, odds, rows)
+    expected_rows = split_merge_directions(points, free, odds, rows)
     assert expected_rows is not None
     torch.testing.assert_close(turned.cpu(), expected_rows)

@@ -100,7 +100,7 @@ def coded(texts: list[str], k: int = 4, seed: int = 0, epochs: int = 10) -> Code
         model, bags, epochs=epochs, batch=16, learning_rate=3e-3, seed=0, stages=Stages(False)
     )
     centres = kmeans(codes_of(model, bags), k, seed=0).centres
-    return Coded(model, decoder, bags, centres, None, history)
+    return Coded(model, decoder, bags, history, centres, None)
 
 
 def refined(start: Coded, reconstruction: float = 0.0, seed: int = 0, **changes: Any) -> Coded:
@@ -276,8 +276,8 @@ def test_dead_code_units_are_told_of(encoder: Encoder, task: SmallTask) -> None:
     with torch.no_grad():
         start.model.encoder[-2].weight[:3] = -100.0
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
-    told = autoencoding._settled(wanted, start, "sae").notes
-    assert told == ["3 of the 10 code units are off for every text"]
+    told = autoencoding._finalise(wanted, start, "sae").notes
+    assert told == ["3 of the 10 code units are zero for every text"]
 
 
 def test_the_cache_serves_all_three(encoder: Encoder, task: SmallTask, tmp_path: Any) -> None:

@@ -26,16 +26,16 @@ def begin(drawn: Drawn, how: str = "pca") -> None:
     """Give the model its logits."""
     torch.manual_seed(0)
     rows = np.arange(len(drawn.truth))
-    start_logits(drawn.start.model, drawn.start.inputs, rows, drawn.start.k, how)
+    start_logits(drawn.prepared.model, drawn.prepared.inputs, rows, drawn.prepared.k, how)
 
 
 def trained(drawn: Drawn, how: str = "pca", **changes: Any) -> Scores:
     """How well k-means finds the categories in the logits after stage 1."""
     begin(drawn, how)
     settings = {"learning_rate": 1e-2, "batch": 64, "tightening": 0.015, **changes}
-    train_on_pairs(drawn.start, drawn.task, CDACConfig(**settings), 0, Stages(False))
-    logits = features_of(drawn.start.model, drawn.start.inputs)
-    found = kmeans(logits, drawn.start.k, starts=3, seed=0).labels.numpy()
+    train_on_pairs(drawn.prepared, drawn.task, CDACConfig(**settings), 0, Stages(False))
+    logits = features_of(drawn.prepared.model, drawn.prepared.inputs)
+    found = kmeans(logits, drawn.prepared.k, starts=3, seed=0).labels.numpy()
     hidden = drawn.hidden
     return accuracy(found[hidden], drawn.truth[hidden], set(range(len(drawn.task.known))))
 
@@ -90,7 +90,7 @@ def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
 
     monkeypatch.setattr(Inputs, "batch", watched)
     config = CDACConfig(batch=20, tightening=0.2)
-    train_on_pairs(drawn.start, drawn.task, config, 0, Stages(False))
+    train_on_pairs(drawn.prepared, drawn.task, config, 0, Stages(False))
     epochs = [asked[i : i + 4] for i in range(0, len(asked), 4)]
     assert len(epochs) == len(threshold_schedule(0.2)) == 3
     labelled = set(drawn.task.labelled.tolist())
@@ -116,7 +116,7 @@ def test_thresholds_are_those_of_the_schedule(
     drawn = draw(tiny_encoder, each=10)
     trained(drawn, batch=60, tightening=0.05)
     np.testing.assert_allclose(seen, threshold_schedule(0.05), rtol=1e-6)
-    history = drawn.start.pretrained.history
+    history = drawn.prepared.pretrained.history
     assert [(line["upper"], line["lower"]) for line in history] == threshold_schedule(0.05)
     assert CDACConfig().tightening == 0.0099  # 46 epochs
 
@@ -136,5 +136,5 @@ def test_the_weight_of_labelled_pairs(tiny_encoder: str) -> None:
     for weight in (5.0, 1.0):
         drawn = draw(tiny_encoder, each=10)
         trained(drawn, labelled_weight=weight, learning_rate=0.0, tightening=1.0)
-        losses.append(drawn.start.pretrained.history[0]["labelled_pairs"])
+        losses.append(drawn.prepared.pretrained.history[0]["labelled_pairs"])
     assert losses[0] == pytest.approx(5 * losses[1])

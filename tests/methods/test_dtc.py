@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from support.drawn_states import Drawn, draw
 from torch import Tensor
 
-from newfound.clustering.metrics import match_clusters
 from newfound.methods import dtc
 from newfound.methods import self_training as refining
 from newfound.methods.dtc import AveragedTarget, DTCConfig
@@ -23,8 +23,8 @@ CONFIG = DTCConfig(warm_up=2, epochs=30, learning_rate=3e-3, batch=64, tolerance
 
 def trained(drawn: Drawn, config: DTCConfig) -> Tensor:
     """q [N, K] of all texts after training."""
-    centres = dtc.train(drawn.start, drawn.task, config, 0, Stages(False))
-    return assignments(drawn.start.model, centres, drawn.start.inputs)
+    centres = dtc.train(drawn.prepared, drawn.task, config, 0, Stages(False))
+    return assignments(drawn.prepared.model, centres, drawn.prepared.inputs)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8))
@@ -70,8 +70,10 @@ def test_the_refresh_makes_texts_surer_of_their_category(tiny_encoder: str) -> N
         drawn = draw(tiny_encoder, apart=1.2, head="residual")
         q = trained(drawn, dataclasses.replace(CONFIG, refresh=refresh)).numpy()[drawn.hidden]
         truth = drawn.truth[drawn.hidden]
-        cluster_of = {category: c for c, category in match_clusters(q.argmax(1), truth).items()}
-        own = np.array([cluster_of[category] for category in truth])
+        table = np.zeros((q.shape[1], q.shape[1]), np.int64)  # clusters by categories
+        np.add.at(table, (q.argmax(1), truth), 1)
+        clusters, categories = linear_sum_assignment(table, maximize=True)
+        own = clusters[np.argsort(categories)][truth]
         assert (q.argmax(1) == own).mean() > 0.9
         sure.append(q[np.arange(len(own)), own].mean())
     # Without it the assignments come to the first target and stay there.
@@ -102,8 +104,8 @@ def test_logits_may_start_at_random(tiny_encoder: str) -> None:
     for how in ("pca", "random"):
         drawn = draw(tiny_encoder, each=10)
         config = dataclasses.replace(CONFIG, epochs=0, logits_start=how)  # type: ignore[arg-type]
-        dtc.train(drawn.start, drawn.task, config, 0, Stages(False))
-        layer = drawn.start.model.logits
+        dtc.train(drawn.prepared, drawn.task, config, 0, Stages(False))
+        layer = drawn.prepared.model.logits
         assert layer is not None
         lengths.append(layer.weight.detach().norm(dim=1))
     torch.testing.assert_close(lengths[0], torch.ones(6))
@@ -126,6 +128,6 @@ def test_validation_texts_alone_stop_it_where_there_are_any(
             CONFIG, epochs=12, learning_rate=0.0, tolerance=0.001, patience=3
         )
         trained(drawn, config)
-        lengths.append(len(drawn.start.pretrained.history) - config.warm_up)
+        lengths.append(len(drawn.prepared.pretrained.history) - config.warm_up)
     # Nothing moves: the second refresh, after epoch 6, shows it; validation goes by its own scores.
     assert lengths == [6, 4, 12]

@@ -7,7 +7,7 @@ import torch
 
 from newfound.data.task import Task
 from newfound.encoding.feature_maps import FeatureMap
-from newfound.methods.finalisation import fitted_with
+from newfound.methods.finalisation import make_fitted
 
 
 def temperature(points: np.ndarray, targets: np.ndarray, learnable: np.ndarray) -> float:
@@ -22,7 +22,7 @@ def temperature(points: np.ndarray, targets: np.ndarray, learnable: np.ndarray) 
         validation_targets=np.empty(0, np.int64),
     )
     features = torch.from_numpy(points.astype(np.float32))
-    return fitted_with(cast(FeatureMap, None), task, features, torch.eye(2)).temperature
+    return make_fitted(cast(FeatureMap, None), task, features, torch.eye(2)).temperature
 
 
 def draw() -> tuple[np.ndarray, np.ndarray]:

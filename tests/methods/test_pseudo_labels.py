@@ -27,6 +27,7 @@ from newfound.methods import METHODS, pseudo_labels, resolve_config
 from newfound.methods.fitted import Fitted
 from newfound.methods.pseudo_labels import (
     DACConfig,
+    DeepClusteringConfig,
     SemiDCConfig,
     aligned,
     even_rows,
@@ -36,7 +37,7 @@ from newfound.methods.pseudo_labels import (
     whitened,
 )
 from newfound.progress import Stages
-from newfound.training.preparation import Start
+from newfound.training.preparation import Prepared
 from newfound.training.pretraining import Pretrained
 
 METHODS_HERE = ("deepcluster", "semi-dc", "dac")
@@ -163,13 +164,13 @@ def blobs(seed: int, k: int = 8, each: int = 40) -> tuple[Tensor, np.ndarray]:
     return torch.from_numpy(centres[truth] + 0.5 * rng.normal(size=(k * each, 32))).half(), truth
 
 
-def start_on(encoder: str, vectors: Tensor, k: int = 8) -> Start:
+def start_on(encoder: str, vectors: Tensor, k: int = 8) -> Prepared:
     torch.manual_seed(1)  # a random classifier merges two blobs from some starts, not from this
     model = EncoderFeatures(load_encoder(encoder), head="residual", frozen_layers=3)
     one = np.ones(len(vectors), np.int64)
     inputs = Inputs(vectors, one, torch.device("cpu"))
     tokens = Ragged.from_lengths(torch.zeros(len(vectors), dtype=torch.int64), one)
-    return Start(model, tokens, inputs, Pretrained(nn.Linear(32, 1), []), k, None)
+    return Prepared(model, tokens, inputs, Pretrained(nn.Linear(32, 1), []), k, None)
 
 
 LOOP: dict[str, Any] = {"epochs": 8, "learning_rate": 3e-3, "batch": 32, "starts": 3}
@@ -276,7 +277,7 @@ def test_the_silhouette_is_of_the_same_few_texts(
 @pytest.mark.parametrize("switch", [{"whitening": 8}, {"even_sampling": True}], ids=str)
 @pytest.mark.parametrize("config", [DACConfig, SemiDCConfig])
 def test_the_original_s_options_work(
-    tiny_encoder: str, config: type[DACConfig], switch: dict[str, Any]
+    tiny_encoder: str, config: type[DeepClusteringConfig], switch: dict[str, Any]
 ) -> None:
     vectors, truth = blobs(1)
     plain, changed = start_on(tiny_encoder, vectors), start_on(tiny_encoder, vectors)

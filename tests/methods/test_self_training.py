@@ -59,9 +59,9 @@ CONFIG = RefiningConfig(
 def started(drawn: Drawn) -> Tensor:
     """Give the model its logits; centres by k-means."""
     torch.manual_seed(0)
-    drawn.start.model.add_logits(drawn.start.k)
-    features = features_of(drawn.start.model, drawn.start.inputs)
-    return kmeans(features, drawn.start.k, starts=2, seed=0).centres
+    drawn.prepared.model.add_logits(drawn.prepared.k)
+    features = features_of(drawn.prepared.model, drawn.prepared.inputs)
+    return kmeans(features, drawn.prepared.k, starts=2, seed=0).centres
 
 
 def refined(
@@ -73,7 +73,7 @@ def refined(
 ) -> Tensor:
     rows = np.arange(len(drawn.truth)) if rows is None else rows
     return refine(
-        drawn.start,
+        drawn.prepared,
         drawn.task,
         rows,
         started(drawn) if centres is None else centres,
@@ -95,18 +95,18 @@ def with_validation(drawn: Drawn, monkeypatch: pytest.MonkeyPatch, scores: list[
 
 def test_model_and_centres_learn(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, head="residual")
-    model = drawn.start.model
+    model = drawn.prepared.model
     centres = started(drawn)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     loss = refining.self_training_loss(
-        assignments(model, centres, drawn.start.inputs),
-        target_distribution(assignments(model, centres, drawn.start.inputs)),
+        assignments(model, centres, drawn.prepared.inputs),
+        target_distribution(assignments(model, centres, drawn.prepared.inputs)),
     )
     found = refined(drawn, never, centres=centres)
     assert not torch.equal(found, centres)
     moved = {name for name, weight in model.state_dict().items() if not weight.equal(before[name])}
     assert moved == {name for name in before if name.startswith(("head.", "logits."))}
-    assert drawn.start.pretrained.history[-1]["loss"] < float(loss)
+    assert drawn.prepared.pretrained.history[-1]["loss"] < float(loss)
 
 
 def test_targets_go_by_the_number_of_the_text(
@@ -116,9 +116,9 @@ def test_targets_go_by_the_number_of_the_text(
     centres = started(drawn)
     rows = np.random.default_rng(1).permutation(len(drawn.truth))[:37]  # some, in any order
     first = target_distribution(
-        soft_assignment(features_of(drawn.start.model, drawn.start.inputs)[rows], centres)
+        soft_assignment(features_of(drawn.prepared.model, drawn.prepared.inputs)[rows], centres)
     )
-    second = torch.rand(37, drawn.start.k)
+    second = torch.rand(37, drawn.prepared.k)
     seen: list[tuple[Tensor, Tensor]] = []
     asked: list[Tensor] = []
     real_batch, real_loss = Inputs.batch, refining.self_training_loss
@@ -155,15 +155,15 @@ def test_warm_up_keeps_the_first_target(tiny_encoder: str) -> None:
 
     refined(drawn, watched, warm_up=3, epochs=4)
     assert epochs == [1, 2, 3, 4]
-    assert [line["epoch"] for line in drawn.start.pretrained.history] == list(range(1, 8))
+    assert [line["epoch"] for line in drawn.prepared.pretrained.history] == list(range(1, 8))
 
 
 def test_assignments_are_made_without_dropout(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10, head="residual")
-    torch.nn.init.normal_(drawn.start.model.head.down.weight)
+    torch.nn.init.normal_(drawn.prepared.model.head.down.weight)
     centres = started(drawn)
-    drawn.start.model.train()
-    one, two = (assignments(drawn.start.model, centres, drawn.start.inputs) for _ in range(2))
+    drawn.prepared.model.train()
+    one, two = (assignments(drawn.prepared.model, centres, drawn.prepared.inputs) for _ in range(2))
     assert torch.equal(one, two)
 
 
@@ -175,8 +175,8 @@ def test_the_best_epoch_by_validation_is_restored(
         drawn = draw(tiny_encoder, each=10, head="residual")
         with_validation(drawn, monkeypatch, scores)
         kept.append(refined(drawn, epochs=2 if len(scores) == 2 else 8))
-        kept.append(features_of(drawn.start.model, drawn.start.inputs))
-        nmi = [line["validation_nmi"] for line in drawn.start.pretrained.history]
+        kept.append(features_of(drawn.prepared.model, drawn.prepared.inputs))
+        nmi = [line["validation_nmi"] for line in drawn.prepared.pretrained.history]
         # Three epochs without a better one are enough; the sixth never comes.
         assert nmi == scores[:5]
     torch.testing.assert_close(kept[0], kept[2])
@@ -186,12 +186,12 @@ def test_the_best_epoch_by_validation_is_restored(
 def test_without_validation_texts_settled_clusters_end_it(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, learning_rate=0.0, tolerance=0.001)
-    history = drawn.start.pretrained.history
+    history = drawn.prepared.pretrained.history
     # The first refresh cannot tell.
     assert [line["changed"] for line in history] == [0.0, 0.0]
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, never, learning_rate=0.0, tolerance=0.001)  # compared at refreshes only
-    assert len(drawn.start.pretrained.history) == 8
+    assert len(drawn.prepared.pretrained.history) == 8
 
 
 def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
@@ -201,22 +201,22 @@ def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
     task = dataclasses.replace(
         drawn.task, validation_texts=texts, validation_targets=np.array([0, 1, 1, 0, 2])
     )
-    given = validation_inputs(drawn.start.model, task)
+    given = validation_inputs(drawn.prepared.model, task)
     assert given is not None
     inputs, targets = given
     assert len(inputs.lengths) == 5
     assert targets.tolist() == [0, 1, 1, 0, 2]
-    found = refining.validation_nmi(drawn.start.model, centres, inputs, task)
-    clusters = soft_assignment(torch.from_numpy(drawn.start.model(texts)), centres).argmax(1)
+    found = refining.validation_nmi(drawn.prepared.model, centres, inputs, task)
+    clusters = soft_assignment(torch.from_numpy(drawn.prepared.model(texts)), centres).argmax(1)
     wanted = accuracy(clusters.numpy(), task.validation_targets, set()).nmi / 100
     assert found == pytest.approx(wanted)
-    assert validation_inputs(drawn.start.model, drawn.task) is None
+    assert validation_inputs(drawn.prepared.model, drawn.task) is None
 
 
 @pytest.mark.parametrize("how", ["pca", "random"])
 def test_logits_start_with_the_mean_text_at_zero(tiny_encoder: str, how: str) -> None:
     drawn = draw(tiny_encoder, each=10)
-    model, inputs, rows = drawn.start.model, drawn.start.inputs, np.arange(5, 50)
+    model, inputs, rows = drawn.prepared.model, drawn.prepared.inputs, np.arange(5, 50)
     refining.start_logits(model, inputs, rows, 4, how)
     logits = features_of(model, inputs, rows)
     assert logits.shape == (45, 4)
@@ -230,7 +230,7 @@ def test_no_epochs_leave_the_centres(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     centres = started(drawn)
     assert torch.equal(refined(drawn, centres=centres, epochs=0, warm_up=5), centres)
-    assert drawn.start.pretrained.history == []
+    assert drawn.prepared.pretrained.history == []
 
 
 # Whole tasks, both methods.

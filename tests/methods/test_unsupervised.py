@@ -87,7 +87,7 @@ def test_labels_change_nothing_but_the_names(
     without = fit(method, encoder, nobody, vectors)
     order = [np.lexsort(f.prototypes.T) for f in (with_labels, without)]
     np.testing.assert_array_equal(with_labels.prototypes[order[0]], without.prototypes[order[1]])
-    note = f"{method} ignores labels: they only lend their names to the nearest groups"
+    note = f"{method} ignores labels: they only name the nearest clusters"
     assert with_labels.notes == [note]
     assert without.notes == []
     assert without.labelled_prototypes is None

@@ -1,4 +1,4 @@
-"""A start of training on drawn vectors in place of encoded texts, whose truth is known."""
+"""A prepared model on random vectors in place of encoded texts, whose truth is known."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_cache import Inputs
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
-from newfound.training.preparation import Start
+from newfound.training.preparation import Prepared
 from newfound.training.pretraining import Pretrained
 
 WIDTH = 32  # of the tiny encoder
@@ -21,7 +21,7 @@ WIDTH = 32  # of the tiny encoder
 class Drawn:
     """Vectors of K categories, the first M of them known by a few labels each."""
 
-    start: Start
+    prepared: Prepared
     task: Task
     truth: np.ndarray  # [N]
 
@@ -66,4 +66,4 @@ def draw(
     inputs = Inputs(states, np.ones(len(truth), np.int64), torch.device("cpu"))
     pretrained = Pretrained(nn.Linear(WIDTH, max(1, known)), [])
     tokens = Ragged.from_lengths(torch.from_numpy(truth), np.ones(len(truth), np.int64))
-    return Drawn(Start(model, tokens, inputs, pretrained, k, None), task, truth)
+    return Drawn(Prepared(model, tokens, inputs, pretrained, k, None), task, truth)

@@ -15,7 +15,7 @@ from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
 from newfound.progress import Stages
 from newfound.training.masking import MaskedWords, mask_words
-from newfound.training.pretraining import Best, PretrainingConfig, pretrain, start_from_means
+from newfound.training.pretraining import BestWeights, PretrainingConfig, pretrain, start_from_means
 
 SPECIAL = torch.tensor([0, 1, 2, 3, 4])
 
@@ -75,11 +75,11 @@ def test_attention_mask_reaches_masked_word_loss(tiny_encoder: str) -> None:
 
 def test_best_keeps_the_best_and_stops_in_time() -> None:
     module = torch.nn.Linear(1, 1, bias=False)
-    best = Best([module], patience=2)
+    best = BestWeights([module], patience=2)
     stops = []
     for value, score in [(1.0, 0.3), (2.0, 0.9), (3.0, 0.9), (4.0, 0.5)]:
         module.weight.data.fill_(value)
-        stops.append(best.saw(score))
+        stops.append(best.update(score))
     assert stops == [False, False, False, True]
     best.restore()
     assert module.weight.item() == 2.0

@@ -6,15 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from newfound.cli.flags import Commands, add_output_flags, add_run_flags, add_tables, new_command
-from newfound.cli.inputs import encoder_notes, read_corpus, run_config
+from newfound.cli.inputs import encoder_notes, method_settings, read_corpus, run_config
 from newfound.cli.output import Output
 from newfound.wording import plural
 
 if TYPE_CHECKING:
     from newfound.clustering.estimate import Estimate
 
-# Settings of training, which an estimate does without.
-UNUSED = ("method", "n_categories", "effort", "validation_share")
+# An estimate finds the number, and comes before training uses the validation part.
+UNUSED = ("n_categories", "validation_share")
 WIDTH = 40  # of the longest bar of the curve
 
 
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> None:
     notes += encoder_notes(config.encoder)
     output.notes(notes)
     output.settings({k: v for k, v in asdict(config).items() if k not in UNUSED})
-    found = pipeline.estimate(corpus, config, stages=output.stages())
+    found = pipeline.estimate(
+        corpus, config, settings=method_settings(options), stages=output.stages()
+    )
     output.result(
         {
             **found.to_dict(),

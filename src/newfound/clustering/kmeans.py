@@ -1,6 +1,7 @@
 """k-means for a CPU and a GPU: greedy k-means++ seeding, several starts, the best one kept.
 
-`seeded_kmeans` is its semi-supervised form: labelled points stay in the cluster of their category.
+`constrained_kmeans` is its semi-supervised form (Basu et al., ICML 2002): labelled points stay in
+the cluster of their category.
 """
 
 import math
@@ -16,7 +17,7 @@ from newfound.clustering.lloyd import Clustering, Problem, all_starts, one_start
 from newfound.errors import InputError
 from newfound.wording import plural
 
-__all__ = ["Clustering", "kmeans", "nearest", "seeded_kmeans"]
+__all__ = ["Clustering", "constrained_kmeans", "kmeans", "nearest"]
 
 # Above this many points the starts run on a sample and only the best goes on with all points.
 SAMPLE = 100_000
@@ -43,7 +44,7 @@ def kmeans(
     start. `progress` is called with the work done and the most that may be to do.
     """
     targets = torch.full((len(features),), -1, dtype=torch.int64)
-    return seeded_kmeans(
+    return constrained_kmeans(
         features,
         k,
         targets,
@@ -56,7 +57,7 @@ def kmeans(
     )
 
 
-def seeded_kmeans(
+def constrained_kmeans(
     features: Tensor,
     k: int,
     targets: Tensor,
@@ -102,7 +103,7 @@ def _fit(
     progress: Progress | None,
     batched: bool,
 ) -> Clustering:
-    """Do the work of `seeded_kmeans`; `batched` runs all starts at once."""
+    """Do the work of `constrained_kmeans`; `batched` runs all starts at once."""
     n, d = features.shape
     n_free = int((targets < 0).sum())
     known = int(targets.max()) + 1 if n_free < n else 0

@@ -25,17 +25,6 @@ class Scores:
         return asdict(self)
 
 
-def match_clusters(predicted: ArrayLike, truth: ArrayLike) -> dict[Hashable, Hashable]:
-    """Pair clusters with categories one to one so that most texts agree, over all texts at once.
-
-    With more clusters than categories some clusters stay without a pair and are left out (and the
-    other way round).
-    """
-    clusters, categories, table = _contingency(predicted, truth)
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return {clusters[row]: categories[column] for row, column in zip(rows, columns, strict=True)}
-
-
 def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]) -> Scores:
     """Score `predicted` clusters against `truth`, of whose values `known` were labelled somewhere.
 

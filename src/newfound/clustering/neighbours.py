@@ -1,19 +1,35 @@
-"""Nearest neighbours among texts, never holding an N x N matrix, and what their labels say."""
-
-import math
+"""Nearest neighbours among texts by cosine similarity, without an N x N matrix in memory."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 BLOCK = 2**24  # similarities held at a time
-DOUBT = 0.1  # however clear the labels near a text are
-STRAY = 0.1  # labels near a text of a novel category, for each one near a text of a known one
+MAX_NEIGHBOURS = 512  # so that memory grows no faster than the number of texts
 
 
 @torch.no_grad()
 def nearest_neighbours(features: Tensor, count: int) -> Tensor:
-    """The `count` texts most similar by cosine to each text, itself left out: [N, count]."""
+    """Find the texts most similar to each text by cosine, the text itself left out.
+
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    count : int
+        Neighbours per text; at most N - 1 are returned.
+
+    Returns
+    -------
+    Tensor of shape [N, count]
+        Row numbers, the most similar text first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> points = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> nearest_neighbours(points, 1).tolist()
+    [[1], [0], [1]]
+    """
     unit = F.normalize(features.float(), dim=1)
     count = min(count, len(unit) - 1)
     rows = max(1, BLOCK // len(unit))
@@ -27,18 +43,12 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
     return found
 
 
-@torch.no_grad()
-def known_odds(neighbours: Tensor, targets: Tensor) -> Tensor:
-    """Log odds [N] that a text is of a known category, by the labels among its neighbours [N, k].
+def neighbour_count(texts: int, categories: int, share: float) -> int:
+    """Return how many neighbours to use: a share of the mean size of a category, at least one.
 
-    Where labels were given to texts of known categories at random, a text of such a category has
-    about as many labelled neighbours as labelled texts have; a text of a novel one has few. Both
-    numbers are Poisson's. Known and novel remain possible, each with a chance of DOUBT at least.
-    Where nothing is labelled (targets [N] are -1) nothing is known: zeros.
+    Examples
+    --------
+    >>> neighbour_count(texts=9003, categories=77, share=0.4)
+    47
     """
-    labelled = targets >= 0
-    count = labelled[neighbours].sum(1).float()  # [N]
-    usual = (count * labelled).sum() / labelled.sum().clamp(min=1)
-    odds = count * math.log(1 / STRAY) - (1 - STRAY) * usual
-    most = math.log((1 - DOUBT) / DOUBT)
-    return odds.clamp(-most, most)
+    return max(1, min(texts - 1, MAX_NEIGHBOURS, round(share * texts / categories)))

@@ -1,10 +1,11 @@
-"""The methods: one file each, one entry each."""
+"""The methods: one module or package each, one entry each in `METHODS`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from newfound.config import override
 from newfound.errors import InputError
@@ -22,12 +23,13 @@ from newfound.methods import (
     semi_kmeans,
 )
 from newfound.methods.fitted import Fitted
+from newfound.training import preparation
 from newfound.wording import suggestion
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is called and what to tell a user of it."""
+    """How a method is called, and what a user reads about it."""
 
     fit: Callable[..., Fitted]  # fit(task, encoder, config, seed=, stages=, cache=)
     config: type
@@ -35,8 +37,10 @@ class Method:
     summary: str
     reference: str
     uses_labels: bool = True
-    # How the method groups features of its own (features [N, d], k, seed -> clusters [N]) where it
-    # has no rule for new texts, so that a test part has to be grouped by itself.
+    # The features [N, d] that `fit` counts categories with, from the same arguments as `fit`.
+    counting_features: Callable[..., Tensor] = preparation.counting_features
+    # How the method clusters features (features [N, d], k, seed -> clusters [N]) if it has no rule
+    # for new texts, so that a test part has to be clustered by itself.
     cluster: Callable[[np.ndarray, int, int], np.ndarray] | None = None
 
 
@@ -45,8 +49,9 @@ METHODS: dict[str, Method] = {
         newfound.fit,
         newfound.NewfoundConfig,
         newfound.EFFORTS,
-        "categories drafted in rounds of balanced self-made labels, then contrast with neighbours",
+        "pseudo-labels by optimal transport from an initial clustering, neighbour contrast",
         "this project, docs/method.md",
+        counting_features=newfound.counting_features,
     ),
     "dpn": Method(
         dpn.fit,
@@ -62,6 +67,7 @@ METHODS: dict[str, Method] = {
         "k-means on the mean GloVe vector of each text's words; needs newfound[glove] or a file",
         "MacQueen, Some methods for classification and analysis of multivariate observations, 1967",
         uses_labels=False,
+        counting_features=glove.counting_features,
     ),
     "ag-glove": Method(
         glove.fit_ag,
@@ -71,6 +77,7 @@ METHODS: dict[str, Method] = {
         "Gowda & Krishna, Agglomerative clustering using the concept of mutual nearest "
         "neighbourhood, Pattern Recognition 1978",
         uses_labels=False,
+        counting_features=glove.counting_features,
         cluster=glove.ward,
     ),
     "sae": Method(
@@ -80,36 +87,40 @@ METHODS: dict[str, Method] = {
         "k-means on the codes of an autoencoder of word weights",
         "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
         uses_labels=False,
+        counting_features=autoencoding.counting_features,
     ),
     "dec": Method(
         autoencoding.fit_dec,
         autoencoding.DECConfig,
         autoencoding.DEC_EFFORTS,
-        "sae, whose soft clusters then train themselves on their own sharper version",
+        "sae, then self-training of the soft assignments on their sharper version",
         "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
         uses_labels=False,
+        counting_features=autoencoding.counting_features,
     ),
     "dcn": Method(
         autoencoding.fit_dcn,
         autoencoding.DCNConfig,
         autoencoding.DCN_EFFORTS,
-        "dec that must still be able to give the text back",
+        "dec with the reconstruction error added",
         "Yang et al., Towards K-means-friendly Spaces, ICML 2017",
         uses_labels=False,
+        counting_features=autoencoding.counting_features,
     ),
     "bert": Method(
         frozen_kmeans.fit,
         frozen_kmeans.FrozenConfig,
         frozen_kmeans.EFFORTS,
-        "k-means on the features of the encoder as it is",
+        "k-means on the features of the frozen encoder",
         "Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers, NAACL 2019",
         uses_labels=False,
+        counting_features=frozen_kmeans.counting_features,
     ),
     "deepcluster": Method(
         pseudo_labels.fit_unsupervised,
         pseudo_labels.DeepClusterConfig,
         pseudo_labels.DEEPCLUSTER_EFFORTS,
-        "learns the clusters of k-means as labels, with a new classifier every epoch",
+        "trains on the clusters of k-means as pseudo-labels, with a new classifier every epoch",
         "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018",
         uses_labels=False,
     ),
@@ -117,7 +128,7 @@ METHODS: dict[str, Method] = {
         semi_kmeans.fit,
         semi_kmeans.SemiKMConfig,
         semi_kmeans.EFFORTS,
-        "k-means on features that were pretrained on labels and masked words",
+        "k-means with pinned labels on features pretrained on labels and masked words",
         "An et al., Generalized Category Discovery with Decoupled Prototypical Network, AAAI 2023",
     ),
     "semi-dc": Method(
@@ -131,7 +142,7 @@ METHODS: dict[str, Method] = {
         dtc.fit,
         dtc.DTCConfig,
         dtc.EFFORTS,
-        "after learning the labels, soft clusters train themselves on their average over epochs",
+        "pretraining on labels, then self-training on assignments averaged over epochs",
         "Han et al., Learning to Discover Novel Visual Categories via Deep Transfer Clustering, "
         "ICCV 2019",
     ),
@@ -139,7 +150,7 @@ METHODS: dict[str, Method] = {
         cdac.fit,
         cdac.CDACConfig,
         cdac.EFFORTS,
-        "learns which pairs of texts are alike, from labels and from thresholds that close in",
+        "learns which pairs of texts are similar, from labels and from moving thresholds",
         "Lin et al., Discovering New Intents via Constrained Deep Adaptive Clustering with Cluster "
         "Refinement, AAAI 2020",
     ),
@@ -147,28 +158,28 @@ METHODS: dict[str, Method] = {
         pseudo_labels.fit,
         pseudo_labels.DACConfig,
         pseudo_labels.EFFORTS,
-        "learns the clusters of k-means as labels, numbered alike in every epoch by alignment",
+        "trains on the clusters of k-means as pseudo-labels, aligned between epochs",
         "Zhang et al., Discovering New Intents with Deep Aligned Clustering, AAAI 2021",
     ),
     "self-labeling": Method(
         self_labelling.fit,
         self_labelling.SelfLabellingConfig,
         self_labelling.EFFORTS,
-        "a classifier learns from its own labels of another view, balanced over the categories",
+        "a classifier learns from pseudo-labels of another view, by optimal transport",
         "Fini et al., A Unified Objective for Novel Class Discovery, ICCV 2021",
     ),
     "laskm": Method(
         laskm.fit,
         laskm.LASKMConfig,
         laskm.EFFORTS,
-        "contrast of views and of labels, then k-means with pinned labels",
+        "contrastive training on views and labels, then k-means with pinned labels",
         "Vaze et al., Generalized Category Discovery, CVPR 2022",
     ),
 }
 
 
 def find_method(name: str) -> Method:
-    """The method of that name."""
+    """Return the method of that name."""
     if name not in METHODS:
         advice = suggestion(name, METHODS, f"choose one of {', '.join(METHODS)}")
         raise InputError(f"the method {name!r} is unknown; {advice}")
@@ -176,7 +187,7 @@ def find_method(name: str) -> Method:
 
 
 def resolve_config(name: str, effort: str, changes: Mapping[str, Any] | None) -> Any:
-    """A method's configuration: its defaults, then the effort's preset, then the user's changes."""
+    """Return a method's configuration: its defaults, the effort's preset, the user's changes."""
     method = find_method(name)
     config = override(method.config(), dict(method.efforts.get(effort, {})), f"method {name}")
     return override(config, dict(changes or {}), f"method {name}")

@@ -2,16 +2,22 @@
 
 All three read TF-IDF weights of words, not the encoder, and use no labels.
 
-SAE trains an autoencoder and runs k-means on its codes. DEC (Xie et al., ICML 2016) goes on from
-there: soft assignments of the codes to the centres are trained towards their own sharper version,
-which moves the encoding half and the centres. DCN in TEXTOIR, which the paper took, is DEC that
-keeps the decoder with a share of the reconstruction error (Guo et al., IJCAI 2017, call that IDEC);
-`published` gives what Yang et al. (ICML 2017) describe instead: codes are pulled to the centre that
-they are assigned to, and centres follow the codes one by one.
+1. Train an autoencoder on the TF-IDF weights of the texts.
+2. Run k-means on its codes. SAE ends here.
+3. DEC (Xie et al., ICML 2016): train the soft assignments of the codes to the centres towards their
+   own sharper version, which moves the encoding half and the centres.
+   DCN in TEXTOIR, which the DPN paper used: the same with a share of the reconstruction error (Guo
+   et al., IJCAI 2017, call that IDEC). With `published`, what Yang et al. (ICML 2017) describe
+   instead: codes are pulled to their centre, and centres follow the codes one by one.
+4. A text belongs to the nearest centre.
 
-Departures from TEXTOIR: the vocabulary comes from the training texts alone, as the validation part
-holds known categories only; code units that die are woken (autoencoder.wake); and words are cut as
-everywhere in this package, so that one-letter words and scripts without spaces count.
+Departures from TEXTOIR:
+
+- The vocabulary comes from the training texts only, as the validation part holds known categories
+  only.
+- Dead code units are reinitialised (`autoencoder.wake`).
+- Words are tokenised as everywhere in this package, so that one-letter words and scripts without
+  spaces count.
 """
 
 from collections.abc import Iterator
@@ -31,7 +37,7 @@ from newfound.data.task import Task
 from newfound.encoding.batching import Batch
 from newfound.encoding.loading import Encoder
 from newfound.errors import InputError
-from newfound.methods.finalisation import settle_on
+from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.autoencoder import (
@@ -50,43 +56,55 @@ from newfound.training.losses.student_t import (
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import count_categories
 
-WEIGHT = 100.0  # how many texts a centre of the published DCN counts for at the start
+INITIAL_COUNT = 100.0  # texts that a centre of the published DCN counts for at the start
 
 
 @dataclass(frozen=True)
-class SAEConfig:
-    """Settings of the autoencoder; the defaults are TEXTOIR's."""
+class AutoencoderConfig:
+    """Settings of the autoencoder, which all three methods share; defaults follow TEXTOIR."""
 
-    vocabulary: int = setting(2000, "most words that texts are described by", low=1)
+    vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
-    activation: Literal["relu", "linear"] = setting("relu", "what the code's units do")
-    waking: bool = setting(True, "turn round code units that no text switches on any more")
+    activation: Literal["relu", "linear"] = setting("relu", "activation of the code units")
+    waking: bool = setting(True, "reinitialise code units that are zero for every text")
     epochs: int = setting(5000, "epochs of the autoencoder")
-    batch: int = setting(4096, "texts a step of the autoencoder", low=1)
-    learning_rate: float = setting(1e-3, "Adam's for the autoencoder")
+    batch: int = setting(4096, "texts per step of the autoencoder", low=1)
+    learning_rate: float = setting(1e-3, "learning rate of Adam for the autoencoder")
     epsilon: float = setting(
-        1e-7, "Adam's, as Keras has it; gradients are so small that it sets the pace"
+        1e-7, "epsilon of Adam, as in Keras; gradients are so small that it limits the steps"
     )
     starts: int = setting(10, "k-means starts", low=1)
 
 
 @dataclass(frozen=True)
-class DECConfig(SAEConfig):
-    """Settings of DEC: the autoencoder's and those of the refinement, TEXTOIR's too."""
+class SAEConfig(AutoencoderConfig):
+    """Settings of SAE."""
+
+
+@dataclass(frozen=True)
+class RefinementConfig(AutoencoderConfig):
+    """Settings of autoencoder and refinement, which DEC and DCN share; defaults follow TEXTOIR."""
 
     starts: int = setting(20, "k-means starts", low=1)
-    iterations: int = setting(12_000, "most steps of refinement")
-    refine_batch: int = setting(256, "texts a step of refinement", low=1)
-    refine_learning_rate: float = setting(1e-3, "of the refinement, by gradient descent")
-    momentum: float = setting(0.9, "of the refinement", high=1)
-    refresh: int = setting(100, "compute the targets again every so many steps", low=1)
+    iterations: int = setting(12_000, "maximum number of steps of refinement")
+    refine_batch: int = setting(256, "texts per step of refinement", low=1)
+    refine_learning_rate: float = setting(
+        1e-3, "learning rate of the refinement, by gradient descent"
+    )
+    momentum: float = setting(0.9, "momentum of the refinement", high=1)
+    refresh: int = setting(100, "recompute the targets every so many steps", low=1)
     tolerance: float = setting(
-        0.01, "stop when less than this share of texts moved since the last refresh", high=1
+        0.01, "stop when a smaller share of texts changed cluster between two refreshes", high=1
     )
 
 
 @dataclass(frozen=True)
-class DCNConfig(DECConfig):
+class DECConfig(RefinementConfig):
+    """Settings of DEC."""
+
+
+@dataclass(frozen=True)
+class DCNConfig(RefinementConfig):
     """Settings of DCN."""
 
     reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
@@ -95,14 +113,14 @@ class DCNConfig(DECConfig):
     )
     published_pretraining: int = setting(50, "epochs of its autoencoder")
     published_epochs: int = setting(100, "epochs of its joint training")
-    published_batch: int = setting(256, "texts a step of both", low=1)
-    published_learning_rate: float = setting(1e-4, "Adam's for both")
+    published_batch: int = setting(256, "texts per step of both", low=1)
+    published_learning_rate: float = setting(1e-4, "learning rate of Adam for both")
     published_pull: float = setting(
         0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
     )
 
 
-# A CPU has no time for thousands of epochs: fewer and smaller steps.
+# Thousands of epochs take too long on a CPU: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {"epochs": 15, "batch": 256, "epsilon": 1e-8, "starts": 5},
     "balanced": {"epochs": 30, "batch": 256, "epsilon": 1e-8},
@@ -122,15 +140,21 @@ DCN_EFFORTS = {
 
 
 @dataclass(frozen=True)
-class Coded:
-    """A trained autoencoder and the centres of its codes: where DEC and DCN begin."""
+class Trained:
+    """A trained autoencoder and what it was trained on."""
 
     model: AutoencoderFeatures
     decoder: nn.Sequential
     bags: Bags
+    history: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Coded(Trained):
+    """A trained autoencoder and the centres of its codes: where DEC and DCN begin."""
+
     centres: Tensor  # [K, code]
     estimate: Estimate | None
-    history: list[dict[str, Any]]
 
 
 def fit_sae(
@@ -143,7 +167,7 @@ def fit_sae(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on the codes of an autoencoder."""
-    return _settled(task, encode(task, encoder, config, seed, stages, cache), "sae")
+    return _finalise(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
 
 
 def fit_dec(
@@ -156,9 +180,9 @@ def fit_dec(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories with DEC."""
-    coded = encode(task, encoder, config, seed, stages, cache)
+    coded = cluster_codes(task, encoder, config, seed, stages, cache)
     refine(coded, config, 0.0, seed, stages)
-    return _settled(task, coded, "dec")
+    return _finalise(task, coded, "dec")
 
 
 def fit_dcn(
@@ -171,33 +195,41 @@ def fit_dcn(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories with DCN, TEXTOIR's or the published one."""
+    coded = cluster_codes(task, encoder, config, seed, stages, cache)
     if config.published:
-        epochs, rate = config.published_pretraining, config.published_learning_rate
-        coded = encode(
-            task, encoder, config, seed, stages, cache, (epochs, config.published_batch, rate)
-        )
         train_published(coded, config, seed, stages)
     else:
-        coded = encode(task, encoder, config, seed, stages, cache)
         refine(coded, config, config.reconstruction, seed, stages)
-    return _settled(task, coded, "dcn")
+    return _finalise(task, coded, "dcn")
 
 
-def encode(
+def counting_features(
     task: Task,
     encoder: Encoder,
-    config: SAEConfig,
+    config: AutoencoderConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Tensor:
+    """Return the codes [N, code] that the three methods count categories with."""
+    trained = train_on_words(task, encoder, config, seed, stages, cache)
+    return codes_of(trained.model, trained.bags)
+
+
+def train_on_words(
+    task: Task,
+    encoder: Encoder,
+    config: AutoencoderConfig,
     seed: int,
     stages: Stages,
     cache: Path | None,
-    training: tuple[int, int, float] | None = None,
-) -> Coded:
-    """Train the autoencoder on the task's texts and find the centres of their codes.
-
-    The encoder only says on which device. `training` (epochs, batch, learning rate) goes before
-    the configuration's.
-    """
-    epochs, batch, rate = training or (config.epochs, config.batch, config.learning_rate)
+) -> Trained:
+    """Train the autoencoder on the task's texts; the encoder only gives the device."""
+    epochs, batch, rate = config.epochs, config.batch, config.learning_rate
+    if isinstance(config, DCNConfig) and config.published:
+        epochs, batch = config.published_pretraining, config.published_batch
+        rate = config.published_learning_rate
     torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
     model = AutoencoderFeatures.of_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
@@ -216,19 +248,32 @@ def encode(
         stages=stages,
         folder=cache,
     )
-    codes = codes_of(model, bags)
+    return Trained(model, decoder, bags, history)
+
+
+def cluster_codes(
+    task: Task,
+    encoder: Encoder,
+    config: AutoencoderConfig,
+    seed: int,
+    stages: Stages,
+    cache: Path | None,
+) -> Coded:
+    """Train the autoencoder and find the centres of its codes by k-means."""
+    trained = train_on_words(task, encoder, config, seed, stages, cache)
+    codes = codes_of(trained.model, trained.bags)
     k, estimate = count_categories(task, lambda: codes, seed, stages)
     with stages.stage("clustering"):
         centres = kmeans(codes, k, starts=config.starts, seed=seed).centres
-    return Coded(model, decoder, bags, centres, estimate, history)
+    return Coded(**vars(trained), centres=centres, estimate=estimate)
 
 
 def refine(
-    coded: Coded, config: DECConfig, reconstruction: float, seed: int, stages: Stages
+    coded: Coded, config: RefinementConfig, reconstruction: float, seed: int, stages: Stages
 ) -> None:
-    """DEC's second stage: train the encoding half and the centres towards sharper assignments.
+    """Train the encoding half and the centres towards sharper assignments, in place.
 
-    With a weight for the `reconstruction` error the decoding half learns along (IDEC).
+    With a weight for the `reconstruction` error the decoding half is trained, too (IDEC).
     """
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     weights = [*model.encoder.parameters(), centres.requires_grad_()]
@@ -257,8 +302,8 @@ def refine(
     centres.requires_grad_(False)
 
 
-def _endless(bags: Bags, config: DECConfig, seed: int) -> Iterator[Tensor]:
-    """Batches of rows, epoch after epoch."""
+def _endless(bags: Bags, config: RefinementConfig, seed: int) -> Iterator[Tensor]:
+    """Yield batches of rows, epoch after epoch."""
     draw = torch.Generator().manual_seed(seed)
     while True:
         yield from batches_of(len(bags), config.refine_batch, bags.device, draw)
@@ -268,7 +313,7 @@ def _endless(bags: Bags, config: DECConfig, seed: int) -> Iterator[Tensor]:
 def _refreshed(
     model: AutoencoderFeatures, bags: Bags, centres: Tensor, before: Tensor | None
 ) -> tuple[Tensor, Tensor, dict[str, Any]]:
-    """The targets of all texts [N, K], their clusters [N], and what to say of them."""
+    """Return the targets of all texts [N, K], their clusters [N], and a line for the history."""
     shares = soft_assignment(codes_of(model, bags), centres)
     targets, labels = target_distribution(shares), shares.argmax(1)
     moved = None if before is None else float((labels != before).float().mean())
@@ -283,18 +328,21 @@ def _refreshed(
 
 @torch.no_grad()
 def _descend(
-    weights: list[Tensor], speeds: list[Tensor], slopes: tuple[Tensor, ...], config: DECConfig
+    weights: list[Tensor],
+    speeds: list[Tensor],
+    slopes: tuple[Tensor, ...],
+    config: RefinementConfig,
 ) -> None:
-    """One step of gradient descent with momentum."""
+    """Take one step of gradient descent with momentum, in place."""
     torch._foreach_mul_(speeds, config.momentum)
     torch._foreach_add_(speeds, slopes)
     torch._foreach_add_(weights, speeds, alpha=-config.refine_learning_rate)
 
 
 def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
-    """DCN of Yang et al.: reconstruct, pull codes to their centres, let centres follow them."""
+    """Train as Yang et al. do: reconstruct, pull codes to their centres, let centres follow."""
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
-    counts = centres.new_full((len(centres),), WEIGHT)
+    counts = centres.new_full((len(centres),), INITIAL_COUNT)
 
     def joint(batch: Batch) -> dict[str, Tensor]:
         given = bags.dense(batch.rows)
@@ -336,16 +384,16 @@ def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> 
     counts.copy_(new)
 
 
-def _settled(task: Task, coded: Coded, name: str) -> Fitted:
-    """The centres are the prototypes: the nearest one has the largest soft assignment, too."""
+def _finalise(task: Task, coded: Coded, name: str) -> Fitted:
+    """Take the centres as prototypes: the nearest one has the largest soft assignment, too."""
     notes = []
     if task.known:
-        notes.append(f"{name} ignores labels: they only lend their names to the nearest groups")
+        notes.append(f"{name} ignores labels: they only name the nearest clusters")
     codes = codes_of(coded.model, coded.bags)
     dead = int((~(codes != 0).any(0)).sum())
     if dead:
-        notes.append(f"{dead} of the {codes.shape[1]} code units are off for every text")
-    return settle_on(
+        notes.append(f"{dead} of the {codes.shape[1]} code units are zero for every text")
+    return finalise_with_centres(
         coded.model.eval(),
         task,
         codes,

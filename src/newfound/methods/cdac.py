@@ -1,21 +1,25 @@
-"""CDAC+: constrained deep adaptive clustering with cluster refinement (Lin et al., AAAI 2020).
+"""CDAC+: Constrained Deep Adaptive Clustering with cluster refinement (Lin et al., AAAI 2020).
 
-No pretraining. Stage 1 learns K logits from pairs: two texts are alike if the cosine of their
-logits says so, and the losses of `newfound.training.losses.pairwise` make alike pairs more and
-unlike pairs less so. For labelled texts the labels say which is which. For all others two
-thresholds do: very similar pairs are pulled together, very dissimilar ones pushed apart, those
-between are left alone. The thresholds close in from epoch to epoch, so that training goes from easy
-pairs to hard ones, and ends when they meet. Stage 2 refines: k-means over the logits gives centres,
-and model and centres train themselves on a target that is made again after every epoch. A text
-belongs to its nearest centre.
+The model learns K logits from pairs of texts, whose similarity is the cosine of their logits
+(`newfound.training.losses.pairwise`). There is no pretraining.
 
-Departures from the published programs, each for a fault there: refinement trains the model that is
-returned (TEXTOIR's optimiser holds a copy); validation texts, never hidden labels of training
-texts, say when to stop; a pair of labelled texts is in one mask only; batches are shuffled. Logits
-start as the K main directions of the features, with the mean text at zero: many encoders' vectors
-all point one way, and every pair would begin above the upper threshold, to be pulled into one heap;
-and of few random directions most lead away from what tells texts apart. K-means and refinement read
-all texts, as the authors' do. The learning rate of refinement is constant.
+1. Add a layer of K logits to the encoder.
+2. Every epoch, pull similar pairs together and push dissimilar ones apart. Labels decide for pairs
+   of labelled texts, two thresholds for all others; pairs between the thresholds are ignored. The
+   thresholds move closer from epoch to epoch, from easy pairs to hard ones, until they meet.
+3. Run k-means over the logits, which gives K centres.
+4. Refine: self-train model and centres on a sharper target, recomputed after every epoch.
+5. A text belongs to its nearest centre.
+
+Departures from the published code:
+
+- Refinement trains the model that is returned (TEXTOIR's optimiser holds a copy).
+- Validation texts decide when to stop, never the hidden labels of training texts.
+- A pair of labelled texts is in one mask only, and batches are shuffled.
+- Logits start as the K main directions of the features, with the mean text at zero. The vectors of
+  many encoders point one way, so that every pair would start above the upper threshold; and most of
+  a few random directions do not separate texts.
+- The learning rate of refinement is constant.
 """
 
 from dataclasses import dataclass
@@ -32,7 +36,7 @@ from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle_on
+from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.methods.self_training import RefiningConfig, refine, start_logits
 from newfound.progress import Stages
@@ -45,34 +49,38 @@ from newfound.training.losses.pairwise import (
 )
 from newfound.training.losses.student_t import target_distribution
 from newfound.training.optimiser import Optimiser
-from newfound.training.preparation import Start, StartConfig, begin
+from newfound.training.preparation import PreparationConfig, Prepared, prepare
 
 
 @dataclass(frozen=True)
-class CDACConfig(StartConfig):
-    """Settings of CDAC+; the defaults are TEXTOIR's but where it is said."""
+class CDACConfig(PreparationConfig):
+    """Settings of CDAC+; defaults follow TEXTOIR unless noted."""
 
-    normalise: bool = setting(True, "count categories on vectors of unit length; logits have none")
+    normalise: bool = setting(
+        True, "scale features to unit length to count categories; logits are not scaled"
+    )
     pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
-    pretrain_epochs: int = setting(0, "most epochs of pretraining; CDAC+ has none")
+    pretrain_epochs: int = setting(0, "maximum number of epochs of pretraining; CDAC+ has none")
     patience: int = setting(
         6, "epochs of refinement without a better NMI of the validation texts before it stops"
     )
-    masked_words: bool = setting(False, "masked-word modelling in pretraining")
+    masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
     logits_start: Literal["pca", "random"] = setting(
         "pca", "how the K logits start: the features' main directions, or at random"
     )
     tightening: float = setting(
-        0.0099, "how far the thresholds close in each epoch; they meet after 0.45 of it", low=1e-3
+        0.0099,
+        "how much closer the thresholds move each epoch; they meet after 0.45 in all",
+        low=1e-3,
     )
     labelled_weight: float = setting(5.0, "weight of the loss on pairs of labelled texts")
-    thresholds: bool = setting(True, "ablation: False learns from pairs of labelled texts only")
-    epochs: int = setting(100, "most epochs of refinement")
+    thresholds: bool = setting(True, "ablation: False trains on pairs of labelled texts only")
+    epochs: int = setting(100, "maximum number of epochs of refinement")
     learning_rate: float = setting(5e-5, "learning rate of both stages")
-    batch: int = setting(256, "texts a step, all pairs of which are compared", low=1)
+    batch: int = setting(256, "texts per step, all pairs of which are compared", low=1)
     tolerance: float = setting(
-        0.001, "refinement ends when a smaller share of texts changed cluster in an epoch", high=1
+        0.001, "stop refinement when a smaller share of texts changed cluster in an epoch", high=1
     )
     starts: int = setting(10, "k-means starts", low=1)
 
@@ -107,16 +115,24 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories with CDAC+."""
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     everything = np.arange(len(task.texts))
-    start_logits(start.model, start.inputs, everything, start.k, config.logits_start)
-    train_on_pairs(start, task, config, seed, stages)
+    start_logits(prepared.model, prepared.inputs, everything, prepared.k, config.logits_start)
+    train_on_pairs(prepared, task, config, seed, stages)
     with stages.stage("clustering"):
-        logits = features_of(start.model, start.inputs)
-        centres = kmeans(logits, start.k, starts=config.starts, seed=seed).centres
+        logits = features_of(prepared.model, prepared.inputs)
+        centres = kmeans(logits, prepared.k, starts=config.starts, seed=seed).centres
     centres = refine(
-        start,
+        prepared,
         task,
         everything,
         centres,
@@ -132,20 +148,22 @@ def fit(
         seed=seed,
         stages=stages,
     )
-    with stages.stage("settling"):
-        return settle_on(
-            start.model,
+    with stages.stage("finalising"):
+        return finalise_with_centres(
+            prepared.model,
             task,
-            features_of(start.model, start.inputs),
+            features_of(prepared.model, prepared.inputs),
             centres,
-            estimate=start.estimate,
-            history=start.pretrained.history,
+            estimate=prepared.estimate,
+            history=prepared.pretrained.history,
         )
 
 
-def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stages: Stages) -> None:
-    """Stage 1: each epoch passes over the labelled texts, then over all, and closes in."""
-    model, inputs = start.model, start.inputs
+def train_on_pairs(
+    prepared: Prepared, task: Task, config: CDACConfig, seed: int, stages: Stages
+) -> None:
+    """Step 2: each epoch passes over the labelled texts, then over all texts."""
+    model, inputs = prepared.model, prepared.inputs
     device, rng = model.device, np.random.default_rng(seed)
     # Held-out texts count as unlabelled: nothing may learn from their labels.
     labels = np.where(task.learnable, task.targets, -1)
@@ -168,7 +186,7 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
 
     parts = [("labelled_pairs", on_labels, labelled, labelled_size)] if labelled_size else []
     parts += [("pairs", on_all, everything, size)]
-    steps = sum(-(-len(rows) // count) for _, _, rows, count in parts)  # an epoch
+    steps = sum(-(-len(rows) // count) for _, _, rows, count in parts)  # per epoch
     optimiser = Optimiser(
         [model],
         config.learning_rate,
@@ -186,5 +204,5 @@ def train_on_pairs(start: Start, task: Task, config: CDACConfig, seed: int, stag
                     optimiser.step()
                 means[name] = optimiser.epoch_means()[name]
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values()), **means}
-            start.pretrained.history.append(line | {"upper": upper, "lower": lower})
+            prepared.pretrained.history.append(line | {"upper": upper, "lower": lower})
             advance(1)

@@ -1,9 +1,24 @@
-"""Decoupled Prototypical Network (An et al., AAAI 2023): the whole method, step by step.
+"""DPN: Decoupled Prototypical Network (An et al., AAAI 2023).
 
-Pretrain on labels and masked words (Eq. 1); cluster the unlabelled texts; match the labelled
-categories' means to the clusters (Eqs. 2-3), which splits the texts into those of known and those
-of novel categories; train the two with different goals (Eqs. 4-10) while the labelled prototypes
-follow slowly (Eq. 11).
+Known and novel categories are separated first and trained with different goals: labels guide the
+known ones, the structure of the texts the novel ones.
+
+1. Pretrain on labels and masked words (Eq. 1).
+2. Run k-means over the unlabelled texts; its centres are the unlabelled prototypes.
+3. Match the means of the known categories to them one to one (Eqs. 2-3). Texts of matched clusters
+   are taken to be known, the others novel.
+4. Train the two parts with the decoupled losses (Eqs. 4-10).
+5. After every epoch, move the labelled prototypes towards the new means (Eq. 11).
+6. Fit the final prototypes by k-means with pinned labels.
+
+Departures from the published form:
+
+- The default learning rate, temperature and transfer weight suit features of unit length from a
+  sentence encoder; each setting names the paper's value.
+- K-means starts its first centres at the labelled prototypes (`start_at_labels`).
+- The classifier of pretraining goes on learning: a new one would need most of the training just to
+  agree with the features.
+- `coupled` gives the reading of the released code instead.
 """
 
 from dataclasses import dataclass
@@ -17,12 +32,12 @@ from torch import Tensor
 
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.prototypes import class_means, match_prototypes, moving_average
-from newfound.config import setting
+from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, paired_batches
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle
+from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.losses.dpn import (
@@ -35,43 +50,44 @@ from newfound.training.losses.dpn import (
     transfer_loss,
 )
 from newfound.training.optimiser import Optimiser
-from newfound.training.preparation import Start, StartConfig, begin
+from newfound.training.preparation import PreparationConfig, Prepared, prepare
 
 
 @dataclass(frozen=True)
-class DPNConfig(StartConfig):
-    """Settings of DPN; the defaults are the paper's for BANKING but where it is said."""
+class DPNConfig(PreparationConfig):
+    """Settings of DPN; defaults follow the paper's for BANKING unless noted."""
 
+    trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
     epochs: int = setting(60, "epochs of training")
     learning_rate: float = setting(3e-5, "learning rate of training (the paper's for BERT: 1e-5)")
-    batch: int = setting(256, "unlabelled texts a step in training", low=1)
-    labelled_batch: int = setting(64, "labelled texts a step for the cross-entropy", low=1)
+    batch: int = setting(256, "unlabelled texts per step in training", low=1)
+    labelled_batch: int = setting(64, "labelled texts per step for the cross-entropy", low=1)
     temperature: float = setting(
         0.015,
-        "tau: sharpness of the soft assignment (Eqs. 6, 8); the paper's 0.07 leaves much weight on "
-        "wrong prototypes where cosines are as far apart as a sentence encoder's",
+        "tau: temperature of the soft assignment (Eqs. 6, 8); the paper's 0.07 leaves much weight "
+        "on wrong prototypes with the cosines of a sentence encoder",
         low=1e-3,
     )
     transfer_weight: float = setting(
         5.0,
-        "gamma: weight of the transfer from labels (Eq. 9); the paper's 10 to 90 go with features "
-        "of no fixed length, whose distances are that much larger",
+        "gamma: weight of the transfer from labels (Eq. 9); the paper's 10 to 90 suit features "
+        "without normalisation, whose distances are that much larger",
     )
     momentum: float = setting(0.9, "alpha: how slowly labelled prototypes move (Eq. 11)", high=1)
     starts: int = setting(10, "k-means starts", low=1)
     start_at_labels: bool = setting(
-        True, "k-means starts the first centres at the labelled prototypes, not at random"
+        True, "start the first centres of k-means at the labelled prototypes, not at random"
     )
     coupled: bool = setting(
         False,
-        "the released code's reading: every text against all prototypes, transfer averaged "
-        "over the whole batch, labelled texts clustered with the others",
+        "the released code's reading: compare every text with all prototypes, average the transfer "
+        "over the whole batch, cluster labelled texts with the others",
     )
     cross_entropy: bool = setting(True, "ablation: cross-entropy on labelled texts in Eq. 9")
     moving_average: bool = setting(True, "ablation: let labelled prototypes move (Eq. 11)")
     decoupling: bool = setting(True, "ablation: False trains one coupled set without transfer")
     soft_assignment: bool = setting(True, "ablation: False uses the hard loss of Eq. 4")
-    semantic_weights: bool = setting(True, "ablation: False weighs all prototypes alike")
+    semantic_weights: bool = setting(True, "ablation: False weights all prototypes equally")
 
 
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -101,7 +117,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
     "best": {},
 }
 
-# The paper's length of training by data set; the benchmark names it, nothing else picks it.
+# The paper's epochs per data set, for the benchmark only.
 PAPER: dict[str, dict[str, Any]] = {
     "banking": {"epochs": 60},
     "clinc": {"epochs": 80},
@@ -119,15 +135,23 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories with DPN."""
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    train(start, task, config, seed, stages)
-    return settle(start, task, seed=seed, stages=stages)
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    train(prepared, task, config, seed, stages)
+    return finalise_with_kmeans(prepared, task, seed=seed, stages=stages)
 
 
 def cluster_and_match(
     features: Tensor, task: Task, k: int, config: DPNConfig, seed: int
 ) -> tuple[np.ndarray, Tensor, Tensor]:
-    """Steps 2 and 3: (cluster of each text [N], unlabelled prototypes [K, d], labelled [M, d]).
+    """Steps 2 and 3: return clusters [N], unlabelled and labelled prototypes [K, d], [M, d].
 
     Clusters and prototypes are renumbered so that 0..M-1 stand for the known categories, in their
     order. A labelled text belongs to its own category.
@@ -152,17 +176,13 @@ def cluster_and_match(
     return clusters, found.centres[torch.from_numpy(matching.order).to(features.device)], labelled
 
 
-def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages) -> None:
-    """Steps 2-5: train the model with the decoupled losses.
-
-    The classifier of pretraining goes on learning: a fresh one would need most of the training
-    just to agree with the features.
-    """
-    model, inputs, classifier = start.model, start.inputs, start.pretrained.classifier
+def train(prepared: Prepared, task: Task, config: DPNConfig, seed: int, stages: Stages) -> None:
+    """Steps 2-5: train the model with the decoupled losses, in place."""
+    model, inputs, classifier = prepared.model, prepared.inputs, prepared.pretrained.classifier
     device, known = model.device, len(task.known)
     with stages.stage("clustering"):
         features = features_of(model, inputs)
-        clusters, unlabelled, labelled = cluster_and_match(features, task, start.k, config, seed)
+        clusters, unlabelled, labelled = cluster_and_match(features, task, prepared.k, config, seed)
     rows = np.arange(len(task.texts)) if config.coupled else task.unlabelled
     if config.epochs == 0 or len(rows) == 0 or not any(w.requires_grad for w in model.parameters()):
         return
@@ -204,7 +224,7 @@ def train(start: Start, task: Task, config: DPNConfig, seed: int, stages: Stages
                 labelled.copy_(moving_average(labelled, means, config.momentum))
             means_by_loss = optimiser.epoch_means()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means_by_loss.values())}
-            start.pretrained.history.append(line | means_by_loss)
+            prepared.pretrained.history.append(line | means_by_loss)
             advance(1)
 
 

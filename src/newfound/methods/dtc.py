@@ -1,16 +1,20 @@
-"""DTC: deep transfer clustering with a temporally averaged target (Han et al., ICCV 2019).
+"""DTC: Deep Transfer Clustering with a temporally averaged target (Han et al., ICCV 2019).
 
-Cross-entropy on the labels makes features in which categories lie apart. A new layer gives K
-logits; k-means over the unlabelled texts' logits gives K centres in their space. Model and centres
-then train themselves: each text's soft assignment q to the centres is taught a sharper target p.
-The first epochs keep the first p. Later p is made from a running average of q over the epochs,
-which outlives the noise of a single one. A text belongs to its nearest centre.
+The form that TEXTOIR runs on texts: the paper's variant "TEP", without a consistency term.
 
-As TEXTOIR runs it on texts (the paper's variant "TEP": no consistency term), except: the K logits
-start as the K main directions of the features, as in the paper, where TEXTOIR draws them at random,
-which leaves assignments so even that there is little to sharpen; features are the encoder's pooled
-vector, like all methods' here, without a dense layer and ReLU; the learning rate of self-training
-is constant.
+1. Pretrain on the labels (cross-entropy).
+2. Add a layer of K logits; run k-means over the unlabelled texts' logits, which gives K centres.
+3. Self-train model and centres: teach each text's soft assignment q to the centres a sharper target
+   p. The first epochs keep the first p; later p comes from a running average of q over the epochs,
+   which is less noisy than a single epoch.
+4. A text belongs to its nearest centre.
+
+Departures from TEXTOIR:
+
+- The K logits start as the K main directions of the features, as in the paper. TEXTOIR draws them
+  at random, which leaves assignments so even that there is little to sharpen.
+- Features are the encoder's pooled vector, as for all methods here, without a dense layer and ReLU.
+- The learning rate of self-training is constant.
 """
 
 from dataclasses import dataclass
@@ -26,36 +30,38 @@ from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle_on
+from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.methods.self_training import RefiningConfig, refine, start_logits
 from newfound.progress import Stages
 from newfound.training.losses.student_t import target_distribution
-from newfound.training.preparation import Start, StartConfig, begin
+from newfound.training.preparation import PreparationConfig, Prepared, prepare
 
 
 @dataclass(frozen=True)
-class DTCConfig(StartConfig):
-    """Settings of DTC; the defaults are TEXTOIR's but where it is said."""
+class DTCConfig(PreparationConfig):
+    """Settings of DTC; defaults follow TEXTOIR unless noted."""
 
-    normalise: bool = setting(True, "count categories on vectors of unit length; logits have none")
+    normalise: bool = setting(
+        True, "scale features to unit length to count categories; logits are not scaled"
+    )
     pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
     patience: int = setting(
-        10, "epochs without better validation texts, in accuracy and later NMI, before it stops"
+        10, "epochs without a better validation accuracy, later NMI, before training stops"
     )
     pretrain_learning_rate: float = setting(5e-4, "learning rate of pretraining (theirs: 2e-5)")
-    pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
-    masked_words: bool = setting(False, "masked-word modelling in pretraining")
+    pretrain_labelled_batch: int = setting(128, "labelled texts per step in pretraining", low=1)
+    masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in self-training")
     logits_start: Literal["pca", "random"] = setting(
         "pca", "how the K logits start: the features' main directions, or at random"
     )
     warm_up: int = setting(10, "epochs of self-training on the first target")
-    epochs: int = setting(100, "most epochs of self-training after that")
-    refresh: int = setting(5, "make the target again every so many epochs; 0 (ablation): never")
+    epochs: int = setting(100, "maximum number of epochs of self-training after that")
+    refresh: int = setting(5, "recompute the target every so many epochs; 0 (ablation): never")
     momentum: float = setting(0.6, "weight of earlier epochs in the averaged assignment", high=0.99)
     learning_rate: float = setting(2e-5, "learning rate of self-training, constant")
-    batch: int = setting(128, "texts a step in self-training", low=1)
+    batch: int = setting(128, "texts per step in self-training", low=1)
     tolerance: float = setting(
         0.001,
         "without validation texts: stop when a smaller share of texts changed between targets",
@@ -99,32 +105,40 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories with DTC."""
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    centres = train(start, task, config, seed, stages)
-    with stages.stage("settling"):
-        return settle_on(
-            start.model,
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    centres = train(prepared, task, config, seed, stages)
+    with stages.stage("finalising"):
+        return finalise_with_centres(
+            prepared.model,
             task,
-            features_of(start.model, start.inputs),
+            features_of(prepared.model, prepared.inputs),
             centres,
-            estimate=start.estimate,
-            history=start.pretrained.history,
+            estimate=prepared.estimate,
+            history=prepared.pretrained.history,
         )
 
 
-def train(start: Start, task: Task, config: DTCConfig, seed: int, stages: Stages) -> Tensor:
-    """Give the model K logits and train it and the K centres by themselves; returns the centres."""
-    model, inputs = start.model, start.inputs
+def train(prepared: Prepared, task: Task, config: DTCConfig, seed: int, stages: Stages) -> Tensor:
+    """Add K logits to the model and self-train it with K centres; return the centres."""
+    model, inputs = prepared.model, prepared.inputs
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rows = task.unlabelled
-    if len(rows) < start.k:  # nearly everything is labelled
+    if len(rows) < prepared.k:  # nearly everything is labelled
         rows = np.arange(len(task.texts))
     with stages.stage("clustering"):
-        start_logits(model, inputs, rows, start.k, config.logits_start)
+        start_logits(model, inputs, rows, prepared.k, config.logits_start)
         features = features_of(model, inputs, rows)
-        centres = kmeans(features, start.k, starts=config.starts, seed=seed).centres
+        centres = kmeans(features, prepared.k, starts=config.starts, seed=seed).centres
     return refine(
-        start,
+        prepared,
         task,
         rows,
         centres,
@@ -145,7 +159,7 @@ def train(start: Start, task: Task, config: DTCConfig, seed: int, stages: Stages
 class AveragedTarget:
     """The target from a running average over epochs: Z <- momentum Z + (1 - momentum) q.
 
-    Z starts at zero, so Z / (1 - momentum^t) is what counts after epoch t. The target is made again
+    Z starts at zero, so Z / (1 - momentum^t) is the average after epoch t. The target is recomputed
     after epochs 1, 1 + every, 1 + 2 every and so on; never if `every` is 0.
     """
 
@@ -154,7 +168,7 @@ class AveragedTarget:
         self.total: Tensor | None = None
 
     def __call__(self, epoch: int, q: Tensor) -> Tensor | None:
-        """The new target [R, K] after an epoch (from 1) that gave q [R, K], if it is time."""
+        """Return the new target [R, K] after an epoch (from 1) that gave q [R, K], or None."""
         before = torch.zeros_like(q) if self.total is None else self.total
         self.total = self.momentum * before + (1 - self.momentum) * q
         if self.every == 0 or (epoch - 1) % self.every:

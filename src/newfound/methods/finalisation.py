@@ -1,4 +1,4 @@
-"""The last step that methods share: from trained features to the prototypes that predict."""
+"""The last step that methods share: from trained features to prototypes and a `Fitted`."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from newfound.clustering.assignment import calibrate
-from newfound.clustering.kmeans import seeded_kmeans
+from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.clustering.prototypes import class_means, match_prototypes
 from newfound.data.task import Task
@@ -15,30 +15,32 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.feature_maps import FeatureMap
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.training.preparation import Start
+from newfound.training.preparation import Prepared
 
 
-def settle(start: Start, task: Task, *, seed: int, stages: Stages, starts: int = 10) -> Fitted:
-    """Prototypes by k-means that holds labelled texts in their category and starts at their means.
+def finalise_with_kmeans(
+    prepared: Prepared, task: Task, *, seed: int, stages: Stages, starts: int = 10
+) -> Fitted:
+    """Fit prototypes by k-means that keeps labelled texts in their category.
 
-    The other centres start by k-means++, several times. Labels in this last step are worth several
-    points of accuracy for a second.
+    Centres of known categories start at the means of their labelled texts, the others by k-means++,
+    `starts` times. Using the labels in this last step is worth several points of accuracy.
     """
-    with stages.stage("settling"):
-        features = features_of(start.model, start.inputs)
+    with stages.stage("finalising"):
+        features = features_of(prepared.model, prepared.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
-        found = seeded_kmeans(features, start.k, targets, starts=starts, seed=seed)
-        return fitted_with(
-            start.model,
+        found = constrained_kmeans(features, prepared.k, targets, starts=starts, seed=seed)
+        return make_fitted(
+            prepared.model,
             task,
             features,
             found.centres,
-            estimate=start.estimate,
-            history=start.pretrained.history,
+            estimate=prepared.estimate,
+            history=prepared.pretrained.history,
         )
 
 
-def settle_on(
+def finalise_with_centres(
     feature_map: FeatureMap,
     task: Task,
     features: Tensor,
@@ -48,41 +50,58 @@ def settle_on(
     history: list[dict[str, Any]] | None = None,
     notes: list[str] | None = None,
 ) -> Fitted:
-    """Prototypes are a method's own centres [K, d], moved not at all.
+    """Take a method's own centres [K, d] as prototypes, in the order of the known categories.
 
-    Labelled means are matched to them one to one, which only says whose name each one carries.
+    The means of the labelled texts are matched to the centres one to one (Eqs. 2-3), which decides
+    only which centre carries which name.
     """
     order = np.arange(len(centres))
     if len(task.known):
         targets = torch.from_numpy(task.targets).to(features.device)
         order = match_prototypes(class_means(features, targets, len(task.known)), centres).order
     ordered = centres[torch.from_numpy(order).to(centres.device)]
-    return fitted_with(
+    return make_fitted(
         feature_map, task, features, ordered, estimate=estimate, history=history, notes=notes
     )
 
 
-def fitted_with(
+def make_fitted(
     feature_map: FeatureMap,
     task: Task,
     features: Tensor,
-    centres: Tensor,
+    prototypes: Tensor,
     *,
     estimate: Estimate | None = None,
     history: list[dict[str, Any]] | None = None,
     notes: list[str] | None = None,
 ) -> Fitted:
-    """What a method returns, from the features of its texts and its centres, known ones first."""
+    """Calibrate the temperature and assemble what a method returns.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+    task : Task
+    features : Tensor of shape [N, d]
+        Features of the task's texts.
+    prototypes : Tensor of shape [K, d]
+        Known categories first, in their order.
+    estimate, history, notes
+        Passed on to `Fitted`.
+
+    Returns
+    -------
+    Fitted
+    """
     targets = torch.from_numpy(task.targets).to(features.device)
-    prototypes = centres.detach().cpu().numpy().astype(np.float32)
+    points = prototypes.detach().cpu().numpy().astype(np.float32)
     vectors = features.cpu().numpy()
-    unseen = np.where(task.learnable, -1, task.targets)
+    held_out = np.where(task.learnable, -1, task.targets)
     known = len(task.known)
     return Fitted(
         features=feature_map,
-        prototypes=prototypes,
+        prototypes=points,
         known=task.known,
-        temperature=calibrate(vectors, prototypes, unseen),
+        temperature=calibrate(vectors, points, held_out),
         training_features=vectors,
         labelled_prototypes=(
             class_means(features, targets, known).cpu().numpy() if known else None

@@ -1,4 +1,4 @@
-"""What a method gives back: a feature map and prototypes in its space."""
+"""What every method returns: a feature map and prototypes in its space."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,14 +11,36 @@ from newfound.encoding.feature_maps import FeatureMap
 
 @dataclass
 class Fitted:
-    """What every method returns: a feature map and the prototypes in its space."""
+    """A fitted method: a feature map and the prototypes of the categories in its space.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        Maps texts to features.
+    prototypes : ndarray of shape [K, d], float32
+        One per category; the known categories come first, in order.
+    known : list of str
+        Names of the first M categories.
+    temperature : float
+        Turns squared distances into probabilities.
+    training_features : ndarray of shape [N, d], float32
+        Features of the task's texts.
+    labelled_prototypes : ndarray of shape [M, d], float32, optional
+        Mean feature of each known category's labelled texts.
+    estimate : Estimate, optional
+        How the number of categories was estimated, if it was not given.
+    history : list of dict
+        Losses per epoch of every stage that trains.
+    notes : list of str
+        What the user should know about the fit.
+    """
 
     features: FeatureMap
-    prototypes: np.ndarray  # float32 [K, d]; the known categories come first, in order
-    known: list[str]  # names of the first M prototypes' categories
-    temperature: float  # turns distances into probabilities
-    training_features: np.ndarray  # float32 [N, d]: what `features` says of the task's texts
-    labelled_prototypes: np.ndarray | None = None  # float32 [M, d]: mean of each label's texts
-    estimate: Estimate | None = None  # if the number of categories was not given
+    prototypes: np.ndarray
+    known: list[str]
+    temperature: float
+    training_features: np.ndarray
+    labelled_prototypes: np.ndarray | None = None
+    estimate: Estimate | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -1,13 +1,18 @@
-"""BERT: k-means on the features of an encoder that learns nothing.
+"""BERT: k-means on the features of a frozen encoder, without labels.
 
-The row "BERT" of the comparison (Devlin et al., 2019; also called KM-BERT), with whatever encoder
-is named. How tokens become one vector is left open there: it follows the encoder or, if the user
-says so, `pooling`. Labels are not used.
+The method "BERT" of the comparison (Devlin et al., 2019; also called KM-BERT), with any encoder.
+
+1. Encode the texts with the frozen encoder.
+2. Run k-means; a text belongs to the nearest centre.
+
+The paper does not say how tokens become one vector: pooling follows the encoder, or `pooling`.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from newfound.clustering.kmeans import kmeans
 from newfound.config import setting
@@ -16,7 +21,7 @@ from newfound.encoding.batching import tokenize
 from newfound.encoding.feature_cache import features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle_on
+from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.preparation import count_categories
@@ -26,7 +31,7 @@ from newfound.training.preparation import count_categories
 class FrozenConfig:
     """Settings of k-means on the frozen encoder."""
 
-    normalise: bool = setting(True, "give every feature unit length")
+    normalise: bool = setting(True, "scale every feature to unit length")
     starts: int = setting(10, "k-means starts", low=1)
 
 
@@ -43,16 +48,36 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on the frozen encoder's features."""
+    model, features = _frozen_features(task, encoder, config, stages, cache)
+    k, estimate = count_categories(task, lambda: features, seed, stages)
+    with stages.stage("clustering"):
+        centres = kmeans(features, k, starts=config.starts, seed=seed).centres
+    note = "bert ignores labels: they only name the nearest clusters"
+    notes = [note] if task.known else []
+    return finalise_with_centres(model, task, features, centres, estimate=estimate, notes=notes)
+
+
+def counting_features(
+    task: Task,
+    encoder: Encoder,
+    config: FrozenConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Tensor:
+    """Return the features [N, d] of the frozen encoder, which categories are counted with."""
+    return _frozen_features(task, encoder, config, stages, cache)[1]
+
+
+def _frozen_features(
+    task: Task, encoder: Encoder, config: FrozenConfig, stages: Stages, cache: Path | None
+) -> tuple[EncoderFeatures, Tensor]:
+    """Return the feature map, and the features of the texts [N, d]."""
     device, depth = encoder.backbone.words.weight.device, encoder.backbone.shape.layers
     model = EncoderFeatures(encoder, normalise=config.normalise, frozen_layers=depth).to(device)
     with stages.stage("tokenising"):
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    features = features_of(model, inputs)
-    k, estimate = count_categories(task, lambda: features, seed, stages)
-    with stages.stage("clustering"):
-        centres = kmeans(features, k, starts=config.starts, seed=seed).centres
-    note = "bert ignores labels: they only lend their names to the nearest groups"
-    notes = [note] if task.known else []
-    return settle_on(model, task, features, centres, estimate=estimate, notes=notes)
+    return model, features_of(model, inputs)

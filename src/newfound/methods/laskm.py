@@ -1,15 +1,19 @@
-"""LASKM (Vaze et al., Generalized Category Discovery, CVPR 2022), in TEXTOIR's form for texts.
+"""LASKM: Label Assignment with Semi-supervised K-Means (Vaze et al., CVPR 2022), as in TEXTOIR.
 
-The encoder learns by contrast in a projected space: the two views of a text belong together, and so
-do labelled texts of one category; everything else in the batch is pushed apart. The two views are
-two passes with dropout. There is no pretraining. Then k-means, with the labelled texts held in
-their categories, gives the centres; the category of a text is the nearest of them.
+The encoder learns by contrast in a projected space; there is no pretraining.
 
-Where this departs from TEXTOIR:
-- Half of every batch is labelled, exactly; drawing texts with weights makes it so only on average,
-  and leaves a batch without a label now and then, for which the supervised part is not a number.
-- A text that stands twice in a batch is no negative of itself.
-- Without validation texts the loss says when to stop.
+1. Make two views of each text by two passes with dropout.
+2. Pull together the two views of a text, and labelled texts of one category; push everything else
+   in the batch apart. The two contrastive losses are added with weights.
+3. Keep the epoch whose validation texts cluster best.
+4. Run k-means with pinned labels over the features; a text belongs to the nearest centre.
+
+Departures from TEXTOIR:
+
+- Exactly half of every batch is labelled. Weighted sampling achieves that only on average, and a
+  batch without labels makes the supervised loss undefined.
+- A text that occurs twice in a batch is not a negative of itself.
+- Without validation texts the loss decides when to stop.
 """
 
 from dataclasses import dataclass
@@ -28,32 +32,32 @@ from newfound.encoding.batching import Batch, paired_batches
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle
+from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.optimiser import Optimiser
-from newfound.training.preparation import Start, StartConfig, begin
-from newfound.training.pretraining import Best, validation_inputs
+from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.pretraining import BestWeights, validation_inputs
 
 
 @dataclass(frozen=True)
-class LASKMConfig(StartConfig):
-    """Settings of LASKM; the defaults are TEXTOIR's."""
+class LASKMConfig(PreparationConfig):
+    """Settings of LASKM; defaults follow TEXTOIR."""
 
     pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
-    pretrain_epochs: int = setting(0, "most epochs of pretraining")
-    pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
-    masked_words: bool = setting(False, "masked-word modelling in pretraining, too")
+    pretrain_epochs: int = setting(0, "maximum number of epochs of pretraining")
+    pretrain_labelled_batch: int = setting(128, "labelled texts per step in pretraining", low=1)
+    masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
-    epochs: int = setting(100, "most epochs of contrast; `patience` holds for them, too")
+    epochs: int = setting(100, "maximum number of epochs of contrast; `patience` applies, too")
     learning_rate: float = setting(5e-5, "learning rate of contrast")
-    batch: int = setting(128, "texts a step, each in two views; half of them labelled", low=2)
-    temperature: float = setting(0.07, "sharpness of the contrast", low=1e-3)
+    batch: int = setting(128, "texts per step, each in two views; half of them labelled", low=2)
+    temperature: float = setting(0.07, "temperature of the contrastive loss", low=1e-3)
     projection: int = setting(256, "width of the space that the contrast is computed in", low=1)
     supervised: float = setting(
         0.5,
-        "weight of the contrast of labels; that of views has the rest (Vaze et al.: 0.35)",
+        "weight of the loss on labels; that on views has the rest (Vaze et al.: 0.35)",
         high=1,
     )
     starts: int = setting(100, "starts of the last k-means", low=1)
@@ -83,14 +87,22 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by contrast, then k-means with pinned labels."""
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    train(start, task, config, seed, stages)
-    return settle(start, task, seed=seed, stages=stages, starts=config.starts)
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    train(prepared, task, config, seed, stages)
+    return finalise_with_kmeans(prepared, task, seed=seed, stages=stages, starts=config.starts)
 
 
-def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stages) -> None:
-    """Train the model by contrast; the epoch whose validation texts cluster best is kept."""
-    model, inputs = start.model, start.inputs
+def train(prepared: Prepared, task: Task, config: LASKMConfig, seed: int, stages: Stages) -> None:
+    """Train the model by contrast; restore the epoch whose validation texts cluster best."""
+    model, inputs = prepared.model, prepared.inputs
     n, device = len(task.texts), model.device
     if config.epochs == 0 or n < 2 or not any(w.requires_grad for w in model.parameters()):
         return
@@ -122,7 +134,7 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
         graphs=inputs.resident,
     )
     validation = validation_inputs(model, task)
-    best = Best([model, projection], config.patience)
+    best = BestWeights([model, projection], config.patience)
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
@@ -139,9 +151,9 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
             if validation is not None:
                 score = clustering_accuracy(model, *validation, seed)
                 line["validation_accuracy"] = score
-            start.pretrained.history.append(line)
+            prepared.pretrained.history.append(line)
             advance(1)
-            if best.saw(score):
+            if best.update(score):
                 break
         best.restore()
 
@@ -149,9 +161,9 @@ def train(start: Start, task: Task, config: LASKMConfig, seed: int, stages: Stag
 def contrast(
     first: Tensor, second: Tensor, rows: Tensor, targets: Tensor, size: int, config: LASKMConfig
 ) -> dict[str, Tensor]:
-    """The two losses of a batch, weighted: two views of texts, labelled ones from `size` on.
+    """Return the two weighted losses of a batch of two views; texts from `size` on are labelled.
 
-    first, second [B, projection] of unit length; rows [B] says which texts they are, targets [B].
+    first, second [B, projection] of unit length; rows [B] are the texts' numbers, targets [B].
     """
     same_text = rows[:, None] == rows
     of_views = contrastive_loss(first, second, same_text, config.temperature)
@@ -168,10 +180,8 @@ def contrast(
 def clustering_accuracy(
     model: EncoderFeatures, inputs: Inputs, targets: Tensor, seed: int
 ) -> float:
-    """How well k-means finds the categories of the validation texts, from 0 to 1."""
-    from newfound.clustering.metrics import (
-        accuracy,  # takes a second that other methods need not wait
-    )
+    """Return the accuracy of k-means on the validation texts, from 0 to 1."""
+    from newfound.clustering.metrics import accuracy  # slow to import: it needs scikit-learn
 
     classes = targets.unique().numel()
     found = kmeans(features_of(model, inputs, half=True), classes, seed=seed).labels

@@ -1,29 +1,29 @@
-"""DeepCluster, Semi-DC and DAC: cluster the features, learn the clusters as if they were labels.
+"""DeepCluster, Semi-DC and DAC: train on the clusters of k-means as pseudo-labels.
 
-Every epoch: k-means over the features of all texts; one epoch of cross-entropy in which the cluster
-of a text is its label; go on while the silhouette of the clusters rises, and give back the weights
-under which it was highest. The number that k-means gives to a cluster means nothing, and the three
-methods differ in what they do about it.
+DeepCluster (Caron et al., ECCV 2018) uses no labels; Semi-DC is DeepCluster after pretraining on
+labels; DAC, or DeepAligned (Zhang et al., AAAI 2021), also aligns the clusters between epochs.
 
-DeepCluster (Caron et al., ECCV 2018) makes the classifier anew every epoch. It has no use for
-labels. The original's whitening and even sampling are settings, off by default: all three run with
-DAC's settings.
-Semi-DC is DeepCluster after pretraining on labels.
-DAC, or DeepAligned (Zhang et al., AAAI 2021), pretrains on labels, keeps the classifier and
-renumbers the clusters: each new centroid takes the number of the previous one that it is matched
-to, one to one by least total distance.
+1. Semi-DC and DAC: pretrain on the labels (cross-entropy).
+2. Every epoch, run k-means over the features of all texts.
+3. The numbers of the clusters change arbitrarily between epochs. DeepCluster and Semi-DC start a
+   new classifier every epoch. DAC keeps the classifier and renumbers the clusters: each new
+   centroid takes the number of the previous one that it is matched to, one to one by least total
+   distance.
+4. Train for one epoch on the clusters as pseudo-labels (cross-entropy).
+5. Stop when the silhouette of the clusters has not risen for some epochs; restore the best epoch.
+6. DeepCluster: run k-means. Semi-DC and DAC: run k-means with pinned labels, which names the known
+   categories.
 
-Where we depart from the authors of DAC: their silhouette is of an epoch's start, so that the last
-epoch counts for nothing; ours is also taken after it. The best weights are restored even if
-patience never ended (their code then keeps the last).
+Departures from the published code:
 
-Training can cost accuracy while the silhouette rises. Part of it is the random classifier, which
-moves the features before it has learnt the clusters. `classifier_start=centroids` starts it as the
-rule of the nearest centroid instead; that is ours, and no default, so that Semi-DC and DAC differ
-only in how they treat the numbers of clusters.
-
-Prototypes of the two methods with labels come from k-means that holds labelled texts in their
-category, which names the known ones.
+- The authors of DAC compute the silhouette at the start of an epoch, so that the last epoch never
+  counts; here it is also computed after the last epoch. The best weights are restored even if
+  patience never ran out (their code keeps the last).
+- DeepCluster's whitening and even sampling are settings, off by default: all three run with DAC's
+  settings.
+- `classifier_start=centroids` starts the classifier as a nearest-centroid classifier. A random one
+  moves the features before it has learnt the clusters, which can cost accuracy while the silhouette
+  rises. It is not the default, so that Semi-DC and DAC differ in step 3 only.
 """
 
 from dataclasses import dataclass, replace
@@ -45,62 +45,73 @@ from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle, settle_on
+from newfound.methods.finalisation import finalise_with_centres, finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.optimiser import Optimiser
-from newfound.training.preparation import Start, StartConfig, begin
-from newfound.training.pretraining import Best
+from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.pretraining import BestWeights
 
 
 @dataclass(frozen=True)
-class DACConfig(StartConfig):
-    """Settings of the loop; the defaults are those of DAC in the TEXTOIR toolkit but two.
+class DeepClusteringConfig(PreparationConfig):
+    """Settings that DeepCluster, Semi-DC and DAC share; defaults follow DAC in TEXTOIR but two.
 
-    The learning rates were chosen again (benchmarks/search.md): theirs, 5e-5 for both, go with
-    BERT. We think that features of a small sentence encoder are too small for them.
+    TEXTOIR's learning rates, 5e-5 for both, suit BERT. They were chosen again for a small sentence
+    encoder (benchmarks/search.md).
     """
 
     pretrain_layers: Layers = setting(1, "how many of the last layers learn in pretraining")
     pretrain_learning_rate: float = setting(5e-4, "learning rate of pretraining (theirs: 5e-5)")
-    pretrain_labelled_batch: int = setting(128, "labelled texts a step in pretraining", low=1)
-    masked_words: bool = setting(False, "masked-word modelling in pretraining, too")
+    pretrain_labelled_batch: int = setting(128, "labelled texts per step in pretraining", low=1)
+    masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
-    epochs: int = setting(100, "most epochs of training; each begins with k-means")
+    epochs: int = setting(100, "maximum number of epochs of training; each begins with k-means")
     silhouette_patience: int = setting(
         20, "epochs without a higher silhouette before training stops", low=1
     )
     silhouette_texts: int = setting(
-        20_000, "at most so many texts, the same in every epoch, have their silhouette taken", low=2
+        20_000,
+        "maximum number of texts, the same in every epoch, that the silhouette is computed on",
+        low=2,
     )
     learning_rate: float = setting(2e-4, "learning rate of training (theirs: 5e-5)")
-    batch: int = setting(128, "texts a step in training", low=1)
+    batch: int = setting(128, "texts per step in training", low=1)
     starts: int = setting(10, "k-means starts in every epoch", low=1)
-    alignment: bool = setting(True, "renumber clusters by the centroids of the epoch before")
-    new_classifier: bool = setting(False, "make the classifier anew every epoch")
     classifier_start: Literal["random", "centroids"] = setting(
         "random",
-        "what a new classifier is: random, or (not the authors') the nearest centroid's rule",
+        "how a classifier starts: at random, or (not published) as a nearest-centroid classifier",
     )
     whitening: int = setting(
         0, "whiten this many principal components for k-means (DeepCluster's own: 256); 0: do not"
     )
-    even_sampling: bool = setting(False, "draw equally many texts of every cluster")
+    even_sampling: bool = setting(False, "draw equally many texts from every cluster")
+    alignment: bool = setting(True, "renumber clusters by the centroids of the epoch before")
+    new_classifier: bool = setting(False, "start a new classifier every epoch")
 
 
 @dataclass(frozen=True)
-class SemiDCConfig(DACConfig):
-    """Settings of Semi-DC: DAC's, but the classifier is new in every epoch."""
+class DACConfig(DeepClusteringConfig):
+    """Settings of DAC."""
+
+
+@dataclass(frozen=True)
+class SemiDCConfig(DeepClusteringConfig):
+    """Settings of Semi-DC: a new classifier every epoch in place of the alignment."""
 
     alignment: bool = setting(False, "renumber clusters by the centroids of the epoch before")
-    new_classifier: bool = setting(True, "make the classifier anew every epoch")
+    new_classifier: bool = setting(True, "start a new classifier every epoch")
 
 
 @dataclass(frozen=True)
-class DeepClusterConfig(SemiDCConfig):
-    """Settings of DeepCluster: Semi-DC's without pretraining."""
+class DeepClusterConfig(DeepClusteringConfig):
+    """Settings of DeepCluster: no pretraining, and a new classifier every epoch."""
 
-    pretrain_epochs: int = setting(0, "most epochs of pretraining; by masked words, if by anything")
+    pretrain_epochs: int = setting(
+        0, "maximum number of epochs of pretraining, by masked words if at all"
+    )
+    alignment: bool = setting(False, "renumber clusters by the centroids of the epoch before")
+    new_classifier: bool = setting(True, "start a new classifier every epoch")
 
 
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -132,16 +143,24 @@ DEEPCLUSTER_EFFORTS: dict[str, dict[str, Any]] = {
 def fit(
     task: Task,
     encoder: Encoder,
-    config: DACConfig,
+    config: DACConfig | SemiDCConfig,
     *,
     seed: int,
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories with DAC or Semi-DC: they differ in their settings alone."""
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    train(start, config, seed, stages)
-    return settle(start, task, seed=seed, stages=stages)
+    """Find categories with DAC or Semi-DC, which differ in their settings only."""
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    train(prepared, config, seed, stages)
+    return finalise_with_kmeans(prepared, task, seed=seed, stages=stages)
 
 
 def fit_unsupervised(
@@ -156,33 +175,41 @@ def fit_unsupervised(
     """Find categories with DeepCluster."""
     notes = []
     if len(task.known):
-        notes.append("deepcluster ignores labels: they only name the clusters nearest to them")
-    # Nothing is learnt from labels: those that stay give their names and, if need be, a number.
+        notes.append("deepcluster ignores labels: they only name the nearest clusters")
+    # Nothing learns from labels: they only name clusters and, if need be, count categories.
     task = replace(
         task,
         learnable=np.zeros_like(task.learnable),
         validation_texts=[],
         validation_targets=task.validation_targets[:0],
     )
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    train(start, config, seed, stages)
-    with stages.stage("settling"):
-        features = features_of(start.model, start.inputs)
-        found = kmeans(features, start.k, seed=seed)
-        return settle_on(
-            start.model,
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=config.trainable_layers,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    train(prepared, config, seed, stages)
+    with stages.stage("finalising"):
+        features = features_of(prepared.model, prepared.inputs)
+        found = kmeans(features, prepared.k, seed=seed)
+        return finalise_with_centres(
+            prepared.model,
             task,
             features,
             found.centres,
-            estimate=start.estimate,
-            history=start.pretrained.history,
+            estimate=prepared.estimate,
+            history=prepared.pretrained.history,
             notes=notes,
         )
 
 
-def train(start: Start, config: DACConfig, seed: int, stages: Stages) -> None:
-    """Learn from clusters, epoch by epoch; the model ends with the weights of best silhouette."""
-    model, inputs, k = start.model, start.inputs, start.k
+def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: Stages) -> None:
+    """Steps 2-5: train the model on clusters; restore the epoch of the highest silhouette."""
+    model, inputs, k = prepared.model, prepared.inputs, prepared.k
     n, device = len(inputs.lengths), model.device
     if config.epochs == 0 or k < 2 or not any(w.requires_grad for w in model.parameters()):
         return
@@ -211,11 +238,11 @@ def train(start: Start, config: DACConfig, seed: int, stages: Stages) -> None:
         schedule_steps=-(-n // size) * config.epochs,
         graphs=inputs.resident,
     )
-    best = Best([model], config.silhouette_patience)
+    best = BestWeights([model], config.silhouette_patience)
     centroids: Tensor | None = None
     with stages.stage("training", config.epochs) as advance:
         found, score = cluster()
-        best.saw(score)
+        best.update(score)
         for epoch in range(1, config.epochs + 1):
             labels = found.labels
             if config.alignment:
@@ -237,27 +264,27 @@ def train(start: Start, config: DACConfig, seed: int, stages: Stages) -> None:
             # The score belongs to the weights that gave the features, so it comes after the steps.
             found, score = cluster()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
-            start.pretrained.history.append(line | means | {"silhouette": score})
+            prepared.pretrained.history.append(line | means | {"silhouette": score})
             advance(1)
-            if best.saw(score):
+            if best.update(score):
                 break
         best.restore()
 
 
 @torch.no_grad()
 def start_at_random(classifier: nn.Linear) -> None:
-    """A classifier that knows nothing, in place of the present one."""
+    """Initialise the classifier at random, in place."""
     nn.init.normal_(classifier.weight, std=0.01)
     nn.init.zeros_(classifier.bias)
 
 
 @torch.no_grad()
 def start_at_centroids(classifier: nn.Linear, raw: Tensor, labels: Tensor) -> None:
-    """The rule of the nearest centroid, in place of the present classifier.
+    """Initialise the classifier as a nearest-centroid classifier, in place.
 
     raw [N, d] are features before normalisation, labels [N] their clusters. Scores are
     -distance^2 / (2 temperature), up to a term that all clusters share; the temperature is an
-    eighth of the mean squared distance, under which most texts are fairly sure of their cluster.
+    eighth of the mean squared distance, at which most texts are confident of their cluster.
     """
     means = class_means(raw, labels, len(classifier.bias))
     temperature = (raw - means[labels]).square().sum(1).mean() / 8 + 1e-6
@@ -266,7 +293,7 @@ def start_at_centroids(classifier: nn.Linear, raw: Tensor, labels: Tensor) -> No
 
 
 def aligned(previous: Tensor | None, found: Clustering) -> tuple[Tensor, Tensor]:
-    """Centroids [K, d] and labels [N] under the numbers of the previous centroids, if any."""
+    """Return centroids [K, d] and labels [N] renumbered as the previous centroids, if any."""
     if previous is None:
         return found.centres, found.labels
     order = torch.from_numpy(align_centroids(previous, found.centres)).to(found.labels.device)
@@ -274,7 +301,7 @@ def aligned(previous: Tensor | None, found: Clustering) -> tuple[Tensor, Tensor]
 
 
 def even_rows(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """As many rows as there are texts, spread evenly over the clusters that hold any."""
+    """Draw as many rows as there are texts, evenly over the clusters that hold any."""
     _, counts = np.unique(clusters, return_counts=True)
     groups = np.split(np.argsort(clusters, kind="stable"), np.cumsum(counts)[:-1])
     share = -(-len(clusters) // len(groups))
@@ -283,7 +310,7 @@ def even_rows(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def whitened(features: Tensor, dimensions: int) -> Tensor:
-    """Principal components of variance one, then of unit length: no direction outweighs another."""
+    """Return principal components [N, dimensions] of variance one, scaled to unit length."""
     with full_precision(features.device):
         centred = features - features.mean(0)
         variances, directions = torch.linalg.eigh(centred.T @ centred / len(centred))  # ascending

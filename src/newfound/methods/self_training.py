@@ -1,8 +1,9 @@
-"""Self-training on K logits, which DTC and CDAC+ share: assignments are taught their sharper self.
+"""Self-training on K logits, which DTC and CDAC+ share.
 
-Centres of k-means over the logits give each text a soft assignment q; a target p made from q of all
-texts is what q is trained towards, model and centres alike. The methods differ in how and when p is
-made again, which they say by a function.
+1. Centres, from k-means over the logits, give each text a soft assignment q.
+2. A sharper target p is computed from q of all texts.
+3. Model and centres are trained so that q approaches p.
+4. After every epoch a function of the method may replace p.
 """
 
 from collections.abc import Callable
@@ -24,16 +25,16 @@ from newfound.training.losses.student_t import (
     target_distribution,
 )
 from newfound.training.optimiser import Optimiser
-from newfound.training.preparation import Start
-from newfound.training.pretraining import Best, validation_inputs
+from newfound.training.preparation import Prepared
+from newfound.training.pretraining import BestWeights, validation_inputs
 
-# (epoch from 1, q [R, K] of all rows after it) -> the new target [R, K], or None to keep the old
+# (epoch from 1, q [R, K] of all rows after it) -> the new target [R, K]; None keeps the old one
 Refresh = Callable[[int, Tensor], Tensor | None]
 
 
 @dataclass(frozen=True)
 class RefiningConfig:
-    """What self-training needs to know of a method's settings."""
+    """Settings of self-training, taken from a method's own."""
 
     warm_up: int  # epochs on the first target before `epochs` begin
     epochs: int
@@ -47,9 +48,9 @@ class RefiningConfig:
 def start_logits(
     model: EncoderFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
 ) -> None:
-    """Give the model `k` logits that start with the mean of the texts of `rows` at zero.
+    """Add `k` logits to the model, which are zero for the mean of the texts in `rows`.
 
-    Directions are the features' main ones ("pca") or drawn as torch draws a layer ("random").
+    Directions are the main ones of the features ("pca") or torch's initialisation ("random").
     """
     raw = features_of(model, inputs, rows, finished=False)
     layer = model.add_logits(k)
@@ -59,9 +60,9 @@ def start_logits(
 
 
 def main_directions(features: Tensor, count: int) -> Tensor:
-    """The unit vectors [count, d] along which features [N, d] vary most, the first the most.
+    """Return unit vectors [count, d] along which features [N, d] vary most, the first the most.
 
-    With more of them than there are dimensions the last are zero: there is nothing for them.
+    Beyond the number of dimensions they are zero.
     """
     centred = features - features.mean(0)
     _, directions = torch.linalg.eigh(centred.T @ centred)  # columns, by growing variance
@@ -70,7 +71,7 @@ def main_directions(features: Tensor, count: int) -> Tensor:
 
 
 def refine(
-    start: Start,
+    prepared: Prepared,
     task: Task,
     rows: np.ndarray,
     centres: Tensor,
@@ -80,21 +81,21 @@ def refine(
     seed: int,
     stages: Stages,
 ) -> Tensor:
-    """Train model and centres [K, K] on the texts of `rows`; returns the centres.
+    """Train model and centres [K, K] on the texts in `rows`; return the centres.
 
-    Ends when the clusters of the validation texts have not come nearer to their labels (by NMI) for
-    `patience` epochs, and goes back to the best epoch; or when fewer texts than `tolerance` changed
-    cluster between two targets. No label of another text is looked at. The learning rate is
-    constant: while it warmed up clusters would stand still, which would look like the end.
+    Training stops when the NMI of the validation texts' clusters has not risen for `patience`
+    epochs, and restores the best epoch; or when fewer texts than `tolerance` changed cluster
+    between two targets. No other label is used. The learning rate is constant: clusters hardly
+    change during a warm-up, which would look like convergence.
     """
     if config.epochs == 0:
         return centres
-    model, inputs = start.model, start.inputs
+    model, inputs = prepared.model, prepared.inputs
     device, rng = model.device, np.random.default_rng(seed)
-    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # centres learn like weights
+    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # centres are trained like weights
     places = torch.from_numpy(rows).to(device)
     q = assignments(model, learnt[0], inputs, rows)
-    # By number of the text, not by place in a batch; only those of `rows` are ever read.
+    # By number of the text, not by place in a batch; only those in `rows` are ever read.
     target = torch.zeros(len(task.texts), len(centres), device=device)
     target[places] = target_distribution(q)
     labels = q.argmax(1)
@@ -107,7 +108,7 @@ def refine(
     optimiser = Optimiser([model, learnt], config.learning_rate, graphs=inputs.resident)
     size = min(config.batch, len(rows))
     validation = validation_inputs(model, task)
-    best = Best([model, learnt], config.patience)
+    best = BestWeights([model, learnt], config.patience)
     refreshed = 0
     with stages.stage("refining", config.warm_up + config.epochs) as advance:
         for epoch in range(1 - config.warm_up, config.epochs + 1):
@@ -118,14 +119,14 @@ def refine(
             means = optimiser.epoch_means()
             line: dict[str, Any] = {"stage": "refining", "epoch": epoch + config.warm_up}
             line |= {"loss": sum(means.values()), **means}
-            start.pretrained.history.append(line)
+            prepared.pretrained.history.append(line)
             advance(1)
             if epoch < 1:
                 continue
             stop = False
             if validation is not None:
                 line["validation_nmi"] = validation_nmi(model, learnt[0], validation[0], task)
-                stop = best.saw(line["validation_nmi"])
+                stop = best.update(line["validation_nmi"])
             q = assignments(model, learnt[0], inputs, rows)
             new = refresh(epoch, q)
             if new is not None:
@@ -142,8 +143,8 @@ def refine(
 
 
 def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
-    """How well the clusters of the validation texts agree with their labels."""
-    from sklearn.metrics import normalized_mutual_info_score  # here: it costs every start a while
+    """Return the NMI of the validation texts' clusters and their labels."""
+    from sklearn.metrics import normalized_mutual_info_score  # slow to import
 
     found = assignments(model, centres, inputs).argmax(1).cpu().numpy()
     return float(normalized_mutual_info_score(task.validation_targets, found))
@@ -153,5 +154,5 @@ def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task
 def assignments(
     model: EncoderFeatures, centres: Tensor, inputs: Inputs, rows: np.ndarray | None = None
 ) -> Tensor:
-    """q [R, K] of all texts or the named rows, as prediction sees them: without dropout."""
+    """Return q [R, K] of all texts or the given rows, without dropout."""
     return soft_assignment(features_of(model, inputs, rows), centres)

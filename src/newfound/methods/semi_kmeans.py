@@ -1,29 +1,29 @@
-"""Semi-KM: pretrain with labels and masked words, then k-means; nothing is learnt after that.
+"""Semi-KM: k-means with pinned labels on pretrained features, a baseline of the DPN paper.
 
-The pretraining is DPN's with DPN's settings (Eq. 1), because the DPN paper places Semi-KM above
-methods that pretrain on labels alone, and does not say which pretraining it had; that other reading
-is `masked_words=False`. The prototypes come from k-means that holds labelled texts in their
-category, so that known categories come out under their own names.
+1. Pretrain on labels and masked words (Eq. 1), as DPN does.
+2. Run k-means with pinned labels over the features; a text belongs to the nearest centre.
+
+The DPN paper does not say which pretraining Semi-KM had. It places Semi-KM above methods that
+pretrain on labels alone, so DPN's is used here; `masked_words=False` gives the other reading.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from newfound.config import Layers, setting
+from newfound.config import setting
 from newfound.data.task import Task
 from newfound.encoding.loading import Encoder
-from newfound.methods.finalisation import settle
+from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.training.preparation import StartConfig, begin
+from newfound.training.preparation import PreparationConfig, prepare
 
 
 @dataclass(frozen=True)
-class SemiKMConfig(StartConfig):
+class SemiKMConfig(PreparationConfig):
     """Settings of Semi-KM; those of pretraining are DPN's."""
 
-    trainable_layers: Layers = setting("all", "of no effect: nothing learns after pretraining")
     starts: int = setting(10, "k-means starts", low=1)
 
 
@@ -56,7 +56,13 @@ def fit(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on pretrained features."""
-    # The layers that learnt stay the ones that are run: nothing has to be encoded again.
-    config = replace(config, trainable_layers=config.pretrain_layers)
-    start = begin(task, encoder, config, seed=seed, stages=stages, cache=cache)
-    return settle(start, task, seed=seed, stages=stages, starts=config.starts)
+    prepared = prepare(
+        task,
+        encoder,
+        config,
+        trainable_layers=None,
+        seed=seed,
+        stages=stages,
+        cache=cache,
+    )
+    return finalise_with_kmeans(prepared, task, seed=seed, stages=stages, starts=config.starts)

@@ -14,7 +14,7 @@ from newfound.result import Result
 POINTS = 400  # of a curve; more cannot be told apart on a screen
 CELLS = 250_000  # of the heat map
 SETTINGS = 50_000  # characters
-NOT_MEASURED = {"stage", "epoch"}
+NOT_MEASURED = {"stage", "epoch", "round", "run"}
 
 
 def _finite(value: Any) -> float | None:

@@ -1,4 +1,12 @@
-"""How methods that fine-tune an encoder begin: tokenise, encode, count, pretrain."""
+"""Preparation, the common first part of all methods that fine-tune an encoder.
+
+1. Tokenise the texts and run the frozen layers (`encode_texts`).
+2. Estimate the number of categories, if it was not given (`count_categories`).
+3. Pretrain on labels and masked words (`pretraining.pretrain`).
+4. Freeze the layers that training leaves alone, and run them.
+
+`counting_features` stops before step 2: `newfound estimate` counts with what it returns.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,30 +28,32 @@ from newfound.training.pretraining import Pretrained, PretrainingConfig, frozen_
 
 
 @dataclass(frozen=True)
-class StartConfig:
-    """The settings that all such methods share."""
+class PreparationConfig:
+    """Settings of preparation, which all methods that fine-tune an encoder share."""
 
     head: Literal["none", "tanh", "residual"] = setting(
-        "none", "what stands on the pooled vector: nothing, the released DPN's tanh layer, an MLP"
+        "none",
+        "layer on the pooled vector: none, the tanh layer of the released DPN, or a residual MLP",
     )
     normalise: bool = setting(True, "give every feature unit length")
     pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")
-    pretrain_epochs: int = setting(100, "most epochs of pretraining")
-    patience: int = setting(20, "epochs without a better validation accuracy before it stops")
+    pretrain_epochs: int = setting(100, "maximum number of epochs of pretraining")
+    patience: int = setting(
+        20, "epochs of pretraining without a better validation accuracy before it stops"
+    )
     pretrain_learning_rate: float = setting(5e-5, "learning rate of pretraining")
-    pretrain_batch: int = setting(128, "texts a step in pretraining", low=1)
-    pretrain_labelled_batch: int = setting(32, "labelled texts a step in pretraining", low=1)
+    pretrain_batch: int = setting(128, "texts per step in pretraining", low=1)
+    pretrain_labelled_batch: int = setting(32, "labelled texts per step in pretraining", low=1)
     masked_words: bool = setting(True, "masked-word modelling in pretraining (Eq. 1)")
     classifier_from_means: bool = setting(
-        False, "let the classifier of pretraining start at the means of the classes, not at random"
+        False, "initialise the classifier of pretraining with the class means, not at random"
     )
     pretrain_contrast: bool = setting(
-        False, "tell texts apart by two views in pretraining, where masked words are guessed"
+        False, "add a contrastive loss of two views to masked-word modelling in pretraining"
     )
-    trainable_layers: Layers = setting(3, "how many of the last layers learn in training")
 
     def pretraining(self) -> PretrainingConfig:
-        """The part that pretraining reads."""
+        """Return the part that pretraining reads."""
         return PretrainingConfig(
             layers=self.pretrain_layers,
             epochs=self.pretrain_epochs,
@@ -57,9 +67,18 @@ class StartConfig:
         )
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """A model that has not been trained yet, and its texts after the frozen layers."""
+
+    model: EncoderFeatures
+    tokens: Ragged
+    inputs: Inputs
+
+
 @dataclass
-class Start:
-    """A pretrained model with its layers frozen as training wants them, and what it reads."""
+class Prepared:
+    """A pretrained model, its layers frozen as training needs them, and its cached inputs."""
 
     model: EncoderFeatures
     tokens: Ragged
@@ -69,10 +88,42 @@ class Start:
     estimate: Estimate | None
 
 
+def encode_texts(
+    task: Task, encoder: Encoder, config: PreparationConfig, *, stages: Stages, cache: Path | None
+) -> Encoded:
+    """Tokenise the texts and run the layers that pretraining leaves frozen."""
+    device = encoder.backbone.words.weight.device
+    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
+    model.freeze(frozen_count(config.pretrain_layers, encoder.backbone.shape.layers))
+    with stages.stage("tokenising"):
+        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+    with stages.stage("encoding", len(tokens)) as advance:
+        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+    return Encoded(model, tokens, inputs)
+
+
+def encoded_features(encoded: Encoded) -> Tensor:
+    """Return the features [N, d] of the texts, before any training."""
+    return features_of(encoded.model, encoded.inputs)
+
+
+def counting_features(
+    task: Task,
+    encoder: Encoder,
+    config: PreparationConfig,
+    *,
+    seed: int,
+    stages: Stages,
+    cache: Path | None = None,
+) -> Tensor:
+    """Return the features [N, d] that a method with these settings counts categories with."""
+    return encoded_features(encode_texts(task, encoder, config, stages=stages, cache=cache))
+
+
 def count_categories(
     task: Task, features: Callable[[], Tensor], seed: int, stages: Stages
 ) -> tuple[int, Estimate | None]:
-    """The number of categories: the one that was given, or an estimate from `features()` [N, d]."""
+    """Return the given number of categories, or an estimate from `features()` [N, d]."""
     if task.n_categories is not None:
         return task.n_categories, None
     with stages.stage("counting categories"):
@@ -82,35 +133,42 @@ def count_categories(
     return estimate.n_categories, estimate
 
 
-def begin(
+def prepare(
     task: Task,
     encoder: Encoder,
-    config: StartConfig,
+    config: PreparationConfig,
     *,
+    trainable_layers: Layers | None,
     seed: int,
     stages: Stages,
     cache: Path | None,
-    beside: Callable[[Ragged, Tensor], Tensor] | None = None,
-) -> Start:
-    """Tokenise and encode the texts, count the categories if need be, and pretrain.
+    count_with: Callable[[Encoded], Tensor] = encoded_features,
+) -> Prepared:
+    """Encode the texts, count the categories if need be, and pretrain.
 
-    `beside` makes the points that categories are counted from of the tokens and the features.
+    Parameters
+    ----------
+    task : Task
+    encoder : Encoder
+    config : PreparationConfig
+    trainable_layers : int, "all" or None
+        How many of the last layers training will change; None: no training follows, so the layers
+        stay frozen as pretraining had them and nothing is encoded again.
+    seed : int
+    stages : Stages
+    cache : Path, optional
+        Folder for the output of frozen layers and for pretrained weights.
+    count_with : callable
+        Gives the features [N, d] that categories are counted with.
+
+    Returns
+    -------
+    Prepared
     """
-    depth = encoder.backbone.shape.layers
-    device = encoder.backbone.words.weight.device
-    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
-    model.freeze(frozen_count(config.pretrain_layers, depth))
-    with stages.stage("tokenising"):
-        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
-    with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-
-    def points() -> Tensor:
-        features = features_of(model, inputs)
-        return features if beside is None else beside(tokens, features)
-
-    # Before training: afterwards labelled texts lie closer together than others of their kind.
-    k, estimate = count_categories(task, points, seed, stages)
+    encoded = encode_texts(task, encoder, config, stages=stages, cache=cache)
+    model, tokens, inputs = encoded.model, encoded.tokens, encoded.inputs
+    # Before training: afterwards labelled texts lie closer together than others of their category.
+    k, estimate = count_categories(task, lambda: count_with(encoded), seed, stages)
     pretrained = pretrain(
         model,
         task,
@@ -121,8 +179,12 @@ def begin(
         inputs=inputs,
         folder=cache,
     )
-    if frozen_count(config.trainable_layers, depth) != model.frozen_layers:
-        model.freeze(frozen_count(config.trainable_layers, depth))
+    depth = encoder.backbone.shape.layers
+    if (
+        trainable_layers is not None
+        and frozen_count(trainable_layers, depth) != model.frozen_layers
+    ):
+        model.freeze(frozen_count(trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
             inputs = run_frozen(model, tokens, folder=cache, advance=advance)
-    return Start(model, tokens, inputs, pretrained, k, estimate)
+    return Prepared(model, tokens, inputs, pretrained, k, estimate)

@@ -1,4 +1,11 @@
-"""Representation learning (Eq. 1): cross-entropy on the labels plus masked-word modelling."""
+"""Pretraining (Eq. 1): cross-entropy on the labels plus masked-word modelling.
+
+1. Initialise a linear classifier, at random or with the class means (`start_from_means`).
+2. Every epoch, train on batches of masked texts and of labelled texts; the losses are added.
+3. Stop when validation accuracy has not risen for `patience` epochs; restore the best epoch.
+
+With a folder the pretrained weights are kept there under a hash of everything they depend on.
+"""
 
 import hashlib
 import json
@@ -34,27 +41,31 @@ class PretrainingConfig:
     """Settings of representation learning."""
 
     layers: Layers = setting("all", "how many of the last layers learn in pretraining")
-    epochs: int = setting(100, "most passes over the texts in pretraining")
-    patience: int = setting(20, "stop when validation accuracy has not risen for so many epochs")
-    learning_rate: float = setting(5e-5, "AdamW's in pretraining, after a warm-up of a tenth")
-    batch: int = setting(128, "texts a step for the masked-word loss")
-    labelled_batch: int = setting(32, "labelled texts a step for the cross-entropy")
-    masked_words: bool = setting(True, "learn by guessing masked words, too")
+    epochs: int = setting(100, "maximum number of epochs of pretraining")
+    patience: int = setting(
+        20, "epochs without a better validation accuracy before pretraining stops"
+    )
+    learning_rate: float = setting(
+        5e-5, "learning rate of AdamW, after a warm-up of a tenth of the steps"
+    )
+    batch: int = setting(128, "texts per step for the masked-word loss")
+    labelled_batch: int = setting(32, "labelled texts per step for the cross-entropy")
+    masked_words: bool = setting(True, "add masked-word modelling")
     mask_share: float = setting(0.15, "share of words that are masked")
-    from_means: bool = setting(False, "let the classifier start at the means of the classes")
-    contrast: bool = setting(False, "tell each text from the others by two views, too")
+    from_means: bool = setting(False, "initialise the classifier with the class means")
+    contrast: bool = setting(False, "add a contrastive loss of two views")
 
 
 @dataclass
 class Pretrained:
-    """What pretraining leaves beside the model's weights."""
+    """The classifier and the history of pretraining; the model is trained in place."""
 
     classifier: nn.Linear  # features before normalisation to known categories
     history: list[dict[str, Any]]
 
 
 def frozen_count(layers: Layers, depth: int) -> int:
-    """How many layers stay frozen when the last `layers` learn; -1 if even the embeddings learn."""
+    """Return how many layers stay frozen if the last `layers` learn; -1: even the embeddings do."""
     return -1 if layers == "all" else max(0, depth - int(layers))
 
 
@@ -69,10 +80,26 @@ def pretrain(
     inputs: Inputs | None = None,
     folder: Path | None = None,
 ) -> Pretrained:
-    """Fine-tune `model` by Eq. 1 and restore the epoch with the best validation accuracy.
+    """Fine-tune a model by Eq. 1 and restore the epoch with the best validation accuracy.
 
-    `inputs` are the frozen layers' cached states if the caller has them. With a `folder` the result
-    is kept there, and found again by a run with the same start and settings.
+    Parameters
+    ----------
+    model : EncoderFeatures
+        Trained in place.
+    task : Task
+    tokens : Ragged
+        The tokenised texts.
+    config : PretrainingConfig
+    seed : int
+    stages : Stages
+    inputs : Inputs, optional
+        Output of the frozen layers, if the caller has it.
+    folder : Path, optional
+        Where the result is kept, and found by a run with the same weights, data and settings.
+
+    Returns
+    -------
+    Pretrained
     """
     model.freeze(frozen_count(config.layers, model.backbone.shape.layers))
     classifier = nn.Linear(model.width, max(1, len(task.known))).to(model.device)
@@ -101,10 +128,10 @@ def pretrain(
 def start_from_means(
     classifier: nn.Linear, model: EncoderFeatures, task: Task, inputs: Inputs
 ) -> None:
-    """Let the classifier start as the rule of the nearest class mean.
+    """Initialise the classifier as a nearest-class-mean classifier.
 
-    A random start first bends the features towards random directions, which costs the novel
-    categories most when training is short or has only a head to bend. Scores are
+    A random classifier first pulls the features towards random directions, which costs the novel
+    categories most when training is short or only a head is trained. Scores are
     -distance^2 / (2 temperature), up to a term that all classes share.
     """
     rows = np.flatnonzero(task.learnable)
@@ -128,6 +155,7 @@ def _train(
     stages: Stages,
     inputs: Inputs,
 ) -> list[dict[str, Any]]:
+    """Train model and classifier; return the losses of each epoch."""
     learnable = np.flatnonzero(task.learnable)
     # With only a head to learn there is nothing that masked words could teach.
     has_words = config.masked_words and not inputs.pooled and model.encoder.mask_id is not None
@@ -175,7 +203,7 @@ def _train(
         graphs=inputs.resident,
     )
     validation = validation_inputs(model, task)
-    best = Best(modules, config.patience)
+    best = BestWeights(modules, config.patience)
     history: list[dict[str, Any]] = []
     with stages.stage("pretraining", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
@@ -195,14 +223,22 @@ def _train(
                 line["validation_accuracy"] = score
             history.append(line)
             advance(1)
-            if best.saw(score):
+            if best.update(score):
                 break
         best.restore()
     return history
 
 
-class Best:
-    """Keeps the weights of the best epoch, or try; says when patience is over."""
+class BestWeights:
+    """Keeps the weights of the epoch with the highest score, for early stopping.
+
+    Parameters
+    ----------
+    modules : list of nn.Module
+        Modules whose trainable weights are kept.
+    patience : int
+        Epochs without a higher score after which to stop.
+    """
 
     def __init__(self, modules: list[nn.Module], patience: int) -> None:
         self.weights: list[Tensor] = [
@@ -212,8 +248,8 @@ class Best:
         self.best = -np.inf
         self.patience, self.waited = patience, 0
 
-    def saw(self, score: float) -> bool:
-        """Note an epoch's score; True if it is time to stop."""
+    def update(self, score: float) -> bool:
+        """Record an epoch's score; return True if training should stop."""
         if score > self.best:
             self.best, self.waited = score, 0
             self.kept = [weight.detach().clone() for weight in self.weights]
@@ -222,14 +258,14 @@ class Best:
         return self.waited >= self.patience
 
     def restore(self) -> None:
-        """Put the best epoch's weights back."""
+        """Restore the weights of the best epoch."""
         if self.kept is not None:
             with torch.no_grad():
                 torch._foreach_copy_(self.weights, self.kept)
 
 
 def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig, seed: int) -> str:
-    """A hash of all that pretraining depends on."""
+    """Return a hash of everything that pretraining depends on."""
     digest = hashlib.sha256()
     for weight in both.state_dict().values():
         digest.update(weight.detach().cpu().numpy().tobytes())
@@ -241,7 +277,7 @@ def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig,
 
 
 def validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tensor] | None:
-    """The validation texts' frozen states and their targets; None if there are no such texts."""
+    """Return the validation texts after the frozen layers, and their targets; None without any."""
     if not task.validation_texts:
         return None
     tokens = tokenize(model.encoder.tokenizer, task.validation_texts, model.encoder.max_tokens)
@@ -252,5 +288,6 @@ def validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tenso
 def _accuracy(
     model: EncoderFeatures, classifier: nn.Module, inputs: Inputs, targets: Tensor
 ) -> float:
+    """Return the accuracy of the classifier, from 0 to 1."""
     raw = features_of(model, inputs, finished=False, half=True)
     return float((classifier(raw).argmax(1) == targets).float().mean())

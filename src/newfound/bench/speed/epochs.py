@@ -29,7 +29,7 @@ from newfound.encoding.loading import Encoder, load_encoder
 from newfound.methods.dpn import DPNConfig, separation_loss, train
 from newfound.progress import Stages
 from newfound.training.masking import mask_words
-from newfound.training.preparation import Start, begin
+from newfound.training.preparation import Prepared, prepare
 from newfound.training.pretraining import frozen_count
 
 SHORT_RUN, LONG_RUN = 3, 9  # epochs; their difference leaves out what is done once
@@ -82,12 +82,22 @@ def measure_epochs(data: DataSet, encoder: str, device: torch.device, repeats: i
         torch.manual_seed(0)
         return loaded
 
-    begun: list[Start] = []
+    begun: list[Prepared] = []
 
     def pretrain(length: int) -> float:
         stages = Stages(False)
         lasting = replace(config, pretrain_epochs=length)
-        begun[:] = [begin(task, fresh(), lasting, seed=0, stages=stages, cache=None)]
+        begun[:] = [
+            prepare(
+                task,
+                fresh(),
+                lasting,
+                trainable_layers=lasting.trainable_layers,
+                seed=0,
+                stages=stages,
+                cache=None,
+            )
+        ]
         return stages.seconds["pretraining"]
 
     def go_on(length: int) -> float:

@@ -1,19 +1,19 @@
-"""A draft of the categories: k-means, then rounds of self-made labels on vectors that stand still.
+"""Initial clustering: k-means, then rounds of pseudo-label training on fixed points.
 
-What trains on its own labels comes to agree with its own mistakes: features move to where the
-labels put them, and two categories that began as one lie together for good. So a round hands
-nothing on but its labels. The next begins with a fresh head, at the means that these labels have
-among vectors that nothing has moved.
+A model that trains on its own pseudo-labels confirms its own mistakes: features move to where the
+labels put them, and two categories that began as one stay merged. So a round passes on nothing but
+its labels; the next starts anew from points that no training has moved.
 
-Labels are balanced to expected shares. Where known categories differ in size by more than chance,
-novel ones will, too, and nobody knows which are the large ones: there, and by half where labels are
-too few to tell, the sizes that k-means and then each round found are expected in the next.
-
-Drafts with other seeds come out otherwise. Where categories were merged or cut in two, the two
-views of a text agree less, so the loss of the self-made labels says which draft to keep.
+1. Run k-means with the labelled texts pinned, and improve it by split-merge moves.
+2. Update the class prior by the sizes found (`class_prior.update_class_prior`).
+3. Every round: start a residual head and a cosine classifier at the means of the present labels,
+   train them on pseudo-labels, assign each text to its nearest prototype, update the class prior.
+4. Repeat with other seeds and keep the clustering of least pseudo-label loss: where categories were
+   merged or split, the two views of a text agree less.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,81 +21,130 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.clustering.distances import nearest
-from newfound.clustering.kmeans import seeded_kmeans
-from newfound.clustering.optimal_transport import heeded_shares
+from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.prototypes import class_means
-from newfound.clustering.split_merge import relocate
+from newfound.clustering.split_merge import split_merge
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import PointFeatures
-from newfound.methods.self_labelling import CosineHead, Hints, SelfLabellingConfig, train
+from newfound.methods.newfound.class_prior import update_class_prior
+from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
-
-EPOCHS = 4  # of a round
-RATE = 2e-3  # of the head's learning
-QUEUE = 16  # recent texts a category that are balanced with a batch
+from newfound.training.cosine_classifier import CosineClassifier
+from newfound.training.swapped_prediction import SwappedPredictionConfig
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
-    """Categories to begin from."""
+class InitialClustering:
+    """The categories that training starts from."""
 
     labels: Tensor  # [N]; labelled texts have their own
-    shares: Tensor  # [K]: what each category is expected to have of the unlabelled texts
-    doubt: float  # the loss of self-made labels in the last epoch; 0 where none were made
+    class_prior: Tensor  # [K]: share of the unlabelled texts that each category has
+    loss: float  # of the pseudo-labels in the last epoch; 0 without rounds
+    history: list[dict[str, Any]] = field(default_factory=list)  # losses of each epoch
 
 
-def best_draft(
+def best_initial_clustering(
     points: Tensor,
     task: Task,
-    config: SelfLabellingConfig,
-    hints: Hints,
+    config: SwappedPredictionConfig,
+    priors: Priors,
     *,
     rounds: int,
-    tries: int,
+    runs: int,
+    split_merge_every: int,
     seed: int,
     stages: Stages,
-) -> Draft:
-    """Of drafts that differ by their seeds, the one with the least doubt."""
-    drafts = [
-        make_draft(points, task, config, hints, rounds=rounds, seed=seed + turn, stages=stages)
-        for turn in range(tries if rounds else 1)
+) -> InitialClustering:
+    """Compute initial clusterings with different seeds and return the one of least loss.
+
+    Its history holds the losses of all of them; `run` numbers the clusterings, and `chosen` marks
+    the lines of the one that is returned.
+
+    Parameters
+    ----------
+    points : Tensor of shape [N, d]
+    task : Task
+    config : SwappedPredictionConfig
+        Settings of every round.
+    priors : Priors
+    rounds : int
+        Rounds of pseudo-label training; 0: k-means only, once.
+    runs : int
+        How many clusterings to compute.
+    split_merge_every : int
+        Epochs between split-merge moves; 0: none, neither after k-means.
+    seed : int
+        Random seed of the first run; each run adds one.
+    stages : Stages
+    """
+    found = [
+        initial_clustering(
+            points,
+            task,
+            config,
+            priors,
+            rounds=rounds,
+            split_merge_every=split_merge_every,
+            seed=seed + run,
+            stages=stages,
+        )
+        for run in range(runs if rounds else 1)
     ]
-    return min(drafts, key=lambda draft: draft.doubt)
+    best = min(found, key=lambda clustering: clustering.loss)
+    lines = [
+        {**line, "run": run, "chosen": clustering is best}
+        for run, clustering in enumerate(found, start=1)
+        for line in clustering.history
+    ]
+    history = [{**line, "epoch": epoch} for epoch, line in enumerate(lines, start=1)]
+    return replace(best, history=history)
 
 
-def make_draft(
+def initial_clustering(
     points: Tensor,
     task: Task,
-    config: SelfLabellingConfig,
-    hints: Hints,
+    config: SwappedPredictionConfig,
+    priors: Priors,
     *,
     rounds: int,
+    split_merge_every: int,
     seed: int,
     stages: Stages,
-) -> Draft:
-    """Categories of `points` [N, d]; `config` says how labels are made in each round."""
-    targets, k = torch.from_numpy(task.targets).to(points.device), len(hints.shares)
+) -> InitialClustering:
+    """Compute one initial clustering of `points` [N, d]; see `best_initial_clustering`."""
+    targets, k = torch.from_numpy(task.targets).to(points.device), len(priors.class_prior)
     with stages.stage("clustering"):
-        found = seeded_kmeans(points, k, targets, starts=1, seed=seed)
-        if hints.relocate_every:
-            found = relocate(points, targets, hints.odds, found, seed=seed)
-    labels, doubt = found.labels, 0.0
+        found = constrained_kmeans(points, k, targets, starts=1, seed=seed)
+        if split_merge_every:
+            found = split_merge(points, targets, priors.known_log_odds, found, seed=seed)
+    labels, loss = found.labels, 0.0
     free = torch.from_numpy(~task.learnable).to(points.device)
-    shares = heeded_shares(hints.shares, labels[free], hints.uneven)
+    class_prior = update_class_prior(priors.class_prior, labels[free], priors.size_variation)
     unit = F.normalize(points.float(), dim=1)
     inputs = Inputs(unit, np.ones(len(unit), np.int64), unit.device)
-    for turn in range(seed, seed + rounds):
-        torch.manual_seed(turn)
+    history: list[dict[str, Any]] = []
+    for round_ in range(rounds):
+        torch.manual_seed(seed + round_)
         model = PointFeatures(unit.shape[1]).to(unit.device)
-        head = CosineHead(class_means(unit, labels, k), unit.mean(0))
-        expecting = replace(hints, shares=shares)
-        history = train(
-            model, inputs, head, unit, task, config, turn, stages, expecting, name="drafting"
+        classifier = CosineClassifier(class_means(unit, labels, k), unit.mean(0))
+        losses = train_pseudo_labels(
+            model,
+            inputs,
+            classifier,
+            unit,
+            task,
+            config,
+            replace(priors, class_prior=class_prior),
+            seed=seed + round_,
+            stages=stages,
+            stage="initialisation",
+            split_merge_every=split_merge_every,
         )
-        doubt = float(history[-1]["self_labels"]) if history else 0.0
+        loss = float(losses[-1]["pseudo_labels"]) if losses else 0.0
+        history += [{**line, "round": round_ + 1} for line in losses]
         features = features_of(model, inputs)
-        nearby = nearest(features, head.prototypes(features))[0]
-        labels = torch.where(targets >= 0, targets, nearby)
-        shares = heeded_shares(hints.shares, nearby[free], hints.uneven)
-    return Draft(labels, shares, doubt)
+        assigned = nearest(features, classifier.prototypes(features))[0]
+        labels = torch.where(targets >= 0, targets, assigned)
+        class_prior = update_class_prior(priors.class_prior, assigned[free], priors.size_variation)
+    return InitialClustering(labels, class_prior, loss, history)

@@ -1,12 +1,13 @@
-"""What texts say in the same words, beside what an encoder makes of them.
+"""TF-IDF/LSA features: what the words of a text say beside the features of an encoder.
 
-A sentence encoder puts texts close that are about alike things: two content management systems,
-two kinds of transfer. Where people's categories follow a name (one system, not the other), the
-words say more. So a text is also a vector of its words' weights, reduced to the few directions in
-which many texts differ (latent semantic analysis), which stands beside the encoder's vector.
+A sentence encoder places texts about similar things close together: two content management systems,
+two kinds of transfer. Where categories follow a name (one system, not the other), words separate
+them better.
 
-How much words should weigh depends on the data, and labels tell: the right weight is the one under
-which labelled texts have most neighbours of their own category.
+1. Weight the words of each text by TF-IDF, and scale each text to length one.
+2. Reduce them to their main directions by latent semantic analysis (a randomised truncated SVD).
+3. Choose the weight of these features beside the encoder's by the labels: the one under which the
+   neighbours of labelled texts most often share their label (`choose_weight`).
 """
 
 import math
@@ -23,16 +24,16 @@ WIDTH = 50
 LEAST_TEXTS = 2  # that a word must be in: one that is in a single text compares nothing
 PASSES = 3  # power iterations; each brings the directions closer to the exact ones
 SPARE = 10  # directions more than wanted, which makes the wanted ones more exact
-USUAL = 0.5  # weight of words unless the labels speak against it
-OTHERS = (0.0, 0.25, 0.75, 1.0, 1.5, 2.0)
-MOST_JUDGES = 4_000  # labelled texts that are asked, so that time does not grow with their square
+DEFAULT_WEIGHT = 0.5
+OTHER_WEIGHTS = (0.0, 0.25, 0.75, 1.0, 1.5, 2.0)  # used if the labels show them to be better
+MAX_LABELLED = 4_000  # labelled texts compared, so that time does not grow with their square
 
 
 @torch.no_grad()
-def word_vectors(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
-    """Texts [N, width] by their words: tf-idf rows of length one along their longest directions.
+def lsa_features(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
+    """Return LSA features [N, width]: TF-IDF rows of length one along their main directions.
 
-    Words are the encoder's own (`tokens`), so they are cut once and in any language.
+    Words are the encoder's own tokens, so texts are tokenised once and in any language.
     """
     rows, words, values = weighted_words(tokens)
     n, vocabulary = len(tokens), int(words.max()) + 1 if len(words) else 0
@@ -90,40 +91,54 @@ def weighted_words(tokens: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @torch.no_grad()
-def choose_weight(features: Tensor, words: Tensor, targets: Tensor, share: float) -> float:
-    """How much words [N, w] should weigh beside features [N, d], by the labels `targets` [N].
+def choose_weight(features: Tensor, lsa: Tensor, targets: Tensor, share: float) -> float:
+    """Choose the weight of LSA features beside an encoder's features by the labels.
 
-    The weight whose neighbourhoods of labelled texts, `share` of a category's labelled texts large,
-    are purest. Another than the usual one has to be better by more than chance: by a standard error
-    of the difference.
+    It is the weight whose neighbourhoods of labelled texts are purest. A weight other than
+    `DEFAULT_WEIGHT` has to be better by more than a standard error of the difference.
+
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    lsa : Tensor of shape [N, w]
+    targets : Tensor of shape [N]
+        Known category of each text, -1 where unlabelled.
+    share : float
+        Size of a neighbourhood, as a share of the mean number of labelled texts per category.
+
+    Returns
+    -------
+    float
     """
-    judges = torch.where(targets >= 0)[0]
-    judges = judges[:: -(-len(judges) // MOST_JUDGES) or 1]
-    if len(judges) < 3:
-        return USUAL
-    labels = targets[judges]
+    labelled = torch.where(targets >= 0)[0]
+    labelled = labelled[:: -(-len(labelled) // MAX_LABELLED) or 1]
+    if len(labelled) < 3:
+        return DEFAULT_WEIGHT
+    labels = targets[labelled]
     count = max(1, round(share * len(labels) / len(labels.unique())))
 
     def purity(weight: float) -> Tensor:
-        near = nearest_neighbours(joined(features[judges], weight * words[judges]), count)
-        return (labels[near] == labels[:, None]).float().mean(1)
+        points = join_features(features[labelled], weight * lsa[labelled])
+        return (labels[nearest_neighbours(points, count)] == labels[:, None]).float().mean(1)
 
-    usual = purity(USUAL)
-    best, most = USUAL, 0.0
-    for weight in OTHERS:
-        gain = purity(weight) - usual
-        sure = float(gain.mean() - gain.std() / math.sqrt(len(gain)))
-        if sure > most:
-            best, most = weight, sure
+    default = purity(DEFAULT_WEIGHT)
+    best, largest = DEFAULT_WEIGHT, 0.0
+    for weight in OTHER_WEIGHTS:
+        gain = purity(weight) - default
+        certain = float(gain.mean() - gain.std() / math.sqrt(len(gain)))
+        if certain > largest:
+            best, largest = weight, certain
     return best
 
 
-def weigh_words(tokens: Ragged, features: Tensor, targets: Tensor, share: float) -> Tensor:
-    """The words of texts with these features [N, d] and labels [N], weighted by `choose_weight`."""
-    words = word_vectors(tokens).to(features.device)
-    return choose_weight(features, words, targets, share) * words
+def weighted_lsa_features(
+    tokens: Ragged, features: Tensor, targets: Tensor, share: float
+) -> Tensor:
+    """Return LSA features [N, w] times the weight of `choose_weight` beside features [N, d]."""
+    lsa = lsa_features(tokens).to(features.device)
+    return choose_weight(features, lsa, targets, share) * lsa
 
 
-def joined(features: Tensor, words: Tensor) -> Tensor:
-    """Features [N, d], of length one, and weighted words [N, w] side by side."""
-    return torch.cat([F.normalize(features.float(), dim=1), words], dim=1)
+def join_features(features: Tensor, lsa: Tensor) -> Tensor:
+    """Return features scaled to length one and weighted LSA features side by side [N, d + w]."""
+    return torch.cat([F.normalize(features.float(), dim=1), lsa], dim=1)

@@ -1,0 +1,136 @@
+"""Pseudo-label training with priors: swapped prediction that uses what the labels say of all texts.
+
+Beside the plain form (`training.swapped_prediction`):
+
+1. The log-odds that a text is known are added to its scores of known categories before the optimal
+   transport.
+2. The transport uses a class prior, not uniform sizes.
+3. Before some epochs split-merge moves change the classifier's directions; none in the last fifth
+   of the epochs, so that the result is trained from where it ends.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from newfound.clustering.distances import nearest
+from newfound.clustering.split_merge import split_merge_directions
+from newfound.data.task import Task
+from newfound.encoding.feature_cache import Inputs, features_of
+from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
+from newfound.progress import Stages
+from newfound.training.cosine_classifier import CosineClassifier
+from newfound.training.swapped_prediction import SwappedPredictionConfig, train_swapped
+
+WITHOUT_MOVES = 0.2  # share of the epochs, at the end, without split-merge moves
+
+
+@dataclass(frozen=True, eq=False)
+class Priors:
+    """What the labels say of the unlabelled texts."""
+
+    known_log_odds: Tensor  # [N]: that a text is of a known category, from its neighbours' labels
+    known_prior: bool  # whether pseudo-labels use these log-odds
+    class_prior: Tensor  # [K]: share of the unlabelled texts that each category has
+    size_variation: float  # of known categories, see `class_prior.size_variation`
+
+
+def train_pseudo_labels(
+    model: EncoderFeatures | PointFeatures,
+    inputs: Inputs,
+    classifier: CosineClassifier,
+    features: Tensor,
+    task: Task,
+    config: SwappedPredictionConfig,
+    priors: Priors,
+    *,
+    seed: int,
+    stages: Stages,
+    stage: str,
+    split_merge_every: int = 0,
+) -> list[dict[str, Any]]:
+    """Train model and classifier on labels and pseudo-labels, in place; return the losses.
+
+    Parameters
+    ----------
+    model, inputs, classifier, features, task, config, seed, stages, stage
+        As in `train_swapped`.
+    priors : Priors
+    split_merge_every : int
+        Epochs between split-merge moves; 0: none.
+    """
+    targets = torch.from_numpy(task.targets).to(model.device)
+    numbers = torch.arange(len(classifier.rows), device=model.device)
+    known = (numbers < len(task.known)).float()  # [K]
+
+    def log_prior(rows: Tensor) -> Tensor:
+        return priors.known_log_odds[rows, None] * known  # [R, K]
+
+    def move(epoch: int) -> bool:
+        if not split_merge_due(epoch, config.epochs, split_merge_every):
+            return False
+        directions = split_merge_directions(
+            features_of(model, inputs) - classifier.origin,
+            targets,
+            priors.known_log_odds,
+            classifier.rows,
+            seed=seed + epoch,
+        )
+        if directions is None:
+            return False
+        classifier.replace_directions(directions)
+        return True
+
+    return train_swapped(
+        model,
+        inputs,
+        classifier,
+        features,
+        task,
+        config,
+        seed=seed,
+        stages=stages,
+        stage=stage,
+        log_prior=log_prior if priors.known_prior else None,
+        class_prior=priors.class_prior,
+        before_epoch=move,
+    )
+
+
+def split_merge_due(epoch: int, epochs: int, every: int) -> bool:
+    """Return whether moves precede this epoch: never the first one, nor the last fifth of all."""
+    last = (1 - WITHOUT_MOVES) * epochs
+    return every > 0 and epoch > 1 and (epoch - 1) % every == 0 and epoch <= last
+
+
+@torch.no_grad()
+def move_known_out(
+    prototypes: Tensor, origin: Tensor, features: Tensor, known: int, share: float, farthest: float
+) -> Tensor:
+    """Take known prototypes away from the origin until few enough texts are nearest to one.
+
+    Labels draw texts to known categories, novel ones among them. prototypes [K, d], the first
+    `known` of which go outwards together, lie on a sphere around the origin [d]; of the features
+    [N, d] a `share` should be nearest to one of those. They go out by no more than `farthest` times
+    the radius, and never inwards. Texts that lie between a known category and a novel one are the
+    first to change.
+    """
+    novel = len(prototypes) - known
+    if not known or not novel or not len(features) or farthest <= 0:
+        return prototypes
+    offsets = prototypes - origin
+    radius = offsets.norm(dim=1).mean()
+    # How far a text reaches along its nearest known and its nearest novel direction [N]
+    reach = (features - origin).square().sum(1) + radius.square()
+    first, second = (
+        (reach - nearest(features, group)[1]) / (2 * radius)
+        for group in (prototypes[:known], prototypes[known:])
+    )
+    # The radius up to which a text is nearer to its known prototype than to its novel one
+    root = (first.square() + radius.square() - 2 * radius * second).clamp(min=0).sqrt()
+    until = torch.where(first > second, first + root, 0.0).sort(descending=True).values
+    place = min(len(until) - 1, round(share * len(until)))
+    factor = (until[place] / radius).clamp(1.0, 1.0 + farthest)
+    return torch.cat([origin + factor * offsets[:known], prototypes[known:]])

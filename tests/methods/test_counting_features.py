@@ -1,0 +1,77 @@
+"""Every method counts categories in `fit` with the features that `newfound estimate` uses."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.small_texts import KNOWN, WORDS_OF, small_task
+from torch import Tensor
+
+from newfound.data.task import make_task
+from newfound.encoding.loading import load_encoder
+from newfound.methods import METHODS, resolve_config
+from newfound.progress import Stages
+from newfound.training import autoencoder, preparation
+
+
+class CountedError(Exception):
+    """Ends a fit where it counts categories."""
+
+
+@pytest.fixture
+def word_vectors(tmp_path: Any) -> str:
+    rng = np.random.default_rng(0)
+    words = [word for group in WORDS_OF.values() for word in group.split()]
+    lines = [" ".join([word, *map(str, rng.normal(size=4).round(4))]) for word in words]
+    (tmp_path / "vectors.txt").write_text("\n".join(lines))
+    return str(tmp_path / "vectors.txt")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_fit_counts_with_the_features_of_the_estimate(
+    tiny_encoder: str, word_vectors: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(autoencoder, "HIDDEN", (24, 24, 32))
+    counted: list[Tensor] = []
+
+    def stop(features: Tensor, targets: Tensor, **options: Any) -> None:
+        counted.append(features)
+        raise CountedError
+
+    monkeypatch.setattr(preparation, "estimate_categories", stop)
+    small, place = small_task(), {label: i for i, label in enumerate(sorted(KNOWN))}
+    targets = np.array([place.get(label or "", -1) for label in small.labels])
+    task = make_task(small.texts, targets, sorted(KNOWN), None)
+    has = {field.name for field in fields(METHODS[name].config)}
+    wanted = {"vectors": word_vectors, "epochs": 3}
+    settings = {key: value for key, value in wanted.items() if key in has}
+    config = resolve_config(name, "fast", settings)
+    features = []
+    for step in (METHODS[name].counting_features, METHODS[name].fit):
+        torch.manual_seed(0)
+        encoder = load_encoder(tiny_encoder)
+        try:
+            features.append(step(task, encoder, config, seed=0, stages=Stages(False)))
+        except CountedError:
+            features.append(counted.pop())
+    torch.testing.assert_close(*features, rtol=0, atol=0)
+    assert len(features[0]) == len(task.texts)
+
+
+def test_methods_count_with_different_features(tiny_encoder: str) -> None:
+    """LSA features are newfound's alone; without them it counts as DPN does."""
+    small = small_task()
+    task = make_task(small.texts, np.full(len(small.texts), -1), [], None)
+
+    def features(name: str, **settings: Any) -> Tensor:
+        config = resolve_config(name, "best", settings)
+        encoder = load_encoder(tiny_encoder)
+        found: Tensor = METHODS[name].counting_features(
+            task, encoder, config, seed=0, stages=Stages(False)
+        )
+        return found
+
+    assert features("newfound").shape[1] > features("dpn").shape[1]
+    torch.testing.assert_close(features("newfound", lsa_features=False), features("dpn"))
