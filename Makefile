@@ -1,10 +1,13 @@
-# make demo   install and run the demo        make test   lint, types and all tests
+# make demo    install and run the demo
+# make test    lint, types, all tests and the documentation
+# make docs    build the documentation into site/
+# make tables  render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format clean
+.PHONY: demo test docs tables format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/newfound demo
@@ -14,6 +17,15 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+tables: $(VENV)/.test
+	$(BIN)/python -m benchmarks.rendering tables
+	$(BIN)/python -m benchmarks.rendering figures
+
+# Strict: a link or an anchor that leads nowhere is an error.
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -28,8 +40,8 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,glove,hub,openvino,plot,test]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,glove,hub,openvino,plot,test,docs]"
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) build dist demo-run
+	rm -rf $(VENV) build dist demo-run site

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Replace what stands between the README's demo markers by the demo's output."""
+    """Replace the text between the README's demo markers with the demo's output."""
     command = [sys.executable, "-m", "newfound", "demo"]
     run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     lines = "\n".join(line.rstrip() for line in run.stdout.splitlines())

@@ -1,4 +1,4 @@
-"""Make the pictures of the report that the README shows, from the folder of a run.
+"""Take screenshots of the report for the README, from a run folder.
 
     python scripts/screenshots.py RUN [--out docs/images]
 
@@ -27,15 +27,15 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
-    # Time in the page runs until it has drawn itself, however slow the machine is.
+    # Virtual time, so that the page is complete however slow the machine is.
     "--virtual-time-budget=3000",
 )
-# blink knows the schemes as 0, dark, and 1, light.
+# Blink's numbers of the colour schemes.
 SCHEMES = {"light": 1, "dark": 0}
 
 
 def find_chromium() -> str:
-    """Return the path of a chromium."""
+    """Return the path of an installed chromium."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
         if path:
@@ -44,7 +44,7 @@ def find_chromium() -> str:
 
 
 def take(chromium: str, page: Path, out: Path, scheme: str, width: int, height: int) -> None:
-    """Write a picture of the top of `page` to `out`."""
+    """Write a screenshot of the top of `page` to `out`."""
     with tempfile.TemporaryDirectory() as profile:
         command = [
             chromium,
@@ -57,7 +57,7 @@ def take(chromium: str, page: Path, out: Path, scheme: str, width: int, height: 
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0 or not out.exists():
-        raise InputError(f"chromium made no picture of {page}: {done.stderr.strip()[-500:]}")
+        raise InputError(f"chromium took no screenshot of {page}: {done.stderr.strip()[-500:]}")
 
 
 def main() -> int:

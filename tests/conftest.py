@@ -1,13 +1,17 @@
-"""Fixtures that several tests share: files, and tiny encoders that are built and loaded."""
+"""Fixtures that several tests share: files, tiny encoders, small runs, and the command."""
 
+import io
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.commands import Command, Done, Refuse
 from support.endpoint import FakeEndpoint
+from support.small_texts import QUICK_FLAGS, SmallTask, small_task
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: other tests want a core, too
 
@@ -104,8 +108,6 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def small_run(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder that the command made of small_texts.small_task(); to be read only."""
-    from support.small_texts import QUICK_FLAGS, small_task
-
     from newfound.cli.main import main
 
     folder = tmp_path_factory.mktemp("small-run")
@@ -113,6 +115,57 @@ def small_run(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Pa
     flags = ["--categories", "4", "--encoder", tiny_encoder, *QUICK_FLAGS]
     assert main(["discover", str(folder / "table.csv"), "-o", str(folder / "run"), *flags]) == 0
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def task() -> SmallTask:
+    """A small task of well separated texts; to be read only."""
+    return small_task()
+
+
+@pytest.fixture
+def flags(tiny_encoder: str) -> list[str]:
+    """Flags that let `newfound discover` take a fraction of a second."""
+    return ["--encoder", tiny_encoder, *QUICK_FLAGS]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run the command in this process; standard input holds `stdin`."""
+    from newfound.cli.main import main
+
+    def run(*arguments: str | Path, stdin: str = "") -> Done:
+        stream = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", stream)
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as exit:
+            code = int(exit.code or 0)
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def refuse(command: Command, tmp_path: Path) -> Refuse:
+    """Run a command that must fail, check that it leaves nothing, and return its one sentence."""
+
+    def contents() -> dict[Path, bytes]:
+        return {p: p.read_bytes() if p.is_file() else b"" for p in tmp_path.rglob("*")}
+
+    def run(*arguments: str | Path, stdin: str = "") -> str:
+        before = contents()
+        done = command(*arguments, stdin=stdin)
+        assert done.code == 2, done
+        assert done.out == ""
+        assert contents() == before
+        lines = [line for line in done.err.splitlines() if not line.startswith("note: ")]
+        assert len(lines) == 1, done.err
+        assert lines[0].startswith("newfound: ")
+        return lines[0].removeprefix("newfound: ")
+
+    return run
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from newfound.config import (
     setting,
     settings_of,
 )
-from newfound.discoverer import CategoryDiscoverer
 from newfound.errors import InputError
+from newfound.estimator import CategoryDiscoverer
 from newfound.methods import METHODS, resolve_config
 
 

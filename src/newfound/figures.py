@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from newfound.errors import InputError
+from newfound.result import Model, Result
+from newfound.wording import plural
 
 try:
     from matplotlib.axes import Axes
@@ -46,12 +48,68 @@ class NotebookFigure(Figure):
         return buffer.getvalue()
 
 
-def plot_map(
+def plot_map(result: Result) -> Figure:
+    """Draw the texts on a map, coloured by category.
+
+    Parameters
+    ----------
+    result : Result
+        From memory, or read from a run folder.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw_map(result.map_positions, result.assigned, list(result.names), list(result.kinds))
+
+
+def plot_matching(found: Result | Model) -> Figure:
+    """Draw labelled against discovered prototypes as a heat map (the paper's Fig. 3).
+
+    Parameters
+    ----------
+    found : Result or Model
+        A discovery with at least one labelled text.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if found.matching is None or not len(found.matching):
+        raise InputError("there is no matching to plot: no text was labelled")
+    names = list(found.names)
+    return draw_matching(found.matching, names[: len(found.matching)], names)
+
+
+def plot_estimate(result: Result) -> Figure:
+    """Draw the curve behind the estimated number of categories.
+
+    Parameters
+    ----------
+    result : Result
+        A discovery with `n_categories="auto"`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    found = result.estimate
+    if found is None:
+        raise InputError(
+            "there is no estimate to plot: the number of categories was given; "
+            'fit with n_categories="auto"'
+        )
+    return draw_estimate(
+        found.candidates, found.scores, found.n_categories, found.low, found.high, found.how
+    )
+
+
+def draw_map(
     positions: np.ndarray, assigned: np.ndarray, names: Sequence[str], kinds: Sequence[str]
 ) -> Figure:
     """Draw every text at its position [N, 2], coloured by category, with the names that fit.
 
-    assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one a category.
+    assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one per category.
     """
     figure = NotebookFigure(figsize=(10, 10.8), dpi=110)
     canvas = FigureCanvasAgg(figure)
@@ -86,10 +144,11 @@ def plot_map(
         if of_kind.any():
             keys = [axes.scatter([], [], s=40, c=c, marker=MARKERS[kind]) for c in colours]
             handles.append(tuple(keys))
-            words.append(f"{kind}: {of_kind.sum()} categories, {sizes[of_kind].sum():,} texts")
+            of_them = plural(int(of_kind.sum()), "category", "categories")
+            words.append(f"{kind}: {of_them}, {plural(int(sizes[of_kind].sum()), 'text')}")
     unnamed = _write_names(axes, canvas, centres, sizes, names, kinds)
     figure.text(
-        0.03, 0.975, f"Map of {len(positions):,} texts", size=14, weight="bold", va="center"
+        0.03, 0.975, f"Map of {plural(len(positions), 'text')}", size=14, weight="bold", va="center"
     )
     figure.legend(
         handles,
@@ -108,7 +167,7 @@ def plot_map(
     return figure
 
 
-def plot_matching(
+def draw_matching(
     distances: np.ndarray, labelled: Sequence[str], prototypes: Sequence[str]
 ) -> Figure:
     """Draw the distances [M, K] of labelled prototypes to those of all categories as a heat map.
@@ -152,7 +211,7 @@ def plot_matching(
     return figure
 
 
-def plot_estimate(
+def draw_estimate(
     candidates: Sequence[int],
     scores: Sequence[float],
     estimate: int,
@@ -166,7 +225,7 @@ def plot_estimate(
     axes.axvspan(low, high, color="#56B4E9", alpha=0.25, linewidth=0, label=f"{low} to {high}")
     axes.plot(candidates, scores, color="#0072B2", marker="o", markersize=4, label="score")
     axes.axvline(estimate, color="#D55E00", linestyle="--", label=f"estimate: {estimate}")
-    axes.set_title(f"About {estimate} categories", weight="bold", loc="left")
+    axes.set_title(f"About {plural(estimate, 'category', 'categories')}", weight="bold", loc="left")
     axes.set_xlabel("number of categories")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if how:

@@ -1,16 +1,16 @@
-"""Write files so that a reader sees the old content or the new, never a half."""
+"""Write files so that a reader sees the old content or the new, never a half; read JSON back."""
 
 import json
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from newfound.errors import InputError
+from newfound.errors import DamagedFileError, InputError, reason
 
 
 @contextmanager
@@ -131,3 +131,37 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without_nan(item) for item in value]
     return value
+
+
+def read_json(path: Path, kind: type) -> Any:
+    """Return the JSON value in `path`, or raise DamagedFileError if it is none of `kind`."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: neither UTF-8 nor JSON
+        raise DamagedFileError(f"{path.name}: {reason(error)}") from error
+    if not isinstance(value, kind):
+        raise DamagedFileError(f"{path.name} does not hold a JSON {kind.__name__}")
+    return value
+
+
+def check_fields(value: Any, fields: Mapping[str, type | tuple[type, ...]], where: str) -> None:
+    """Raise DamagedFileError unless `value` is a dict that has every field, of its type."""
+    if not isinstance(value, dict):
+        raise DamagedFileError(f"{where} is not a JSON object")
+    for name, kinds in fields.items():
+        if name not in value:
+            raise DamagedFileError(f"{where} has no {name!r}")
+        _check_type(value[name], kinds, f"{where}: {name!r}")
+
+
+def check_items(values: list[Any], kinds: type | tuple[type, ...], where: str) -> None:
+    """Raise DamagedFileError unless every item of a list is of the type."""
+    for value in values:
+        _check_type(value, kinds, f"an item of {where}")
+
+
+def _check_type(value: Any, kinds: type | tuple[type, ...], where: str) -> None:
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    # True and False are ints in Python, but no numbers in JSON.
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise DamagedFileError(f"{where} cannot be {str(value)[:40]!r}")

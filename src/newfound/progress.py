@@ -9,10 +9,33 @@ Advance = Callable[[int], None]
 
 
 class Stages:
-    """Measures named stages; on a terminal each shows a progress bar with the time left."""
+    """Measures named stages and shows their progress.
 
-    def __init__(self, show: bool | None = None) -> None:
+    Parameters
+    ----------
+    show : bool, optional
+        Whether to show a progress bar with the time left; by default where standard error is a
+        terminal.
+    log : callable, optional
+        Called with a line of text when a stage ends: its name and how many seconds it took.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        How long each stage took, in the order in which they began.
+
+    Examples
+    --------
+    >>> stages = Stages(show=False)
+    >>> with stages.stage("encoding", total=3) as advance:
+    ...     advance(3)
+    >>> list(stages.seconds)
+    ['encoding']
+    """
+
+    def __init__(self, show: bool | None = None, log: Callable[[str], None] | None = None) -> None:
         self.show = sys.stderr.isatty() if show is None else show
+        self.log = log
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -26,7 +49,10 @@ class Stages:
             else:
                 yield _ignore
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+            passed = time.perf_counter() - begun
+            self.seconds[name] = self.seconds.get(name, 0.0) + passed
+            if self.log is not None:
+                self.log(f"{name}: {passed:.1f} s")
 
     @contextmanager
     def _bar(self, name: str, total: int | None) -> Iterator[Advance]:

@@ -1,22 +1,420 @@
-"""What is known of one category after discovery."""
+"""What a discovery gives: a `Result` with its categories and its `Model`, and `Predictions`.
 
-from dataclasses import dataclass
+All are plain, frozen values. `newfound.pipeline.discover` makes a Result; the estimator, the
+command, the run folder, the report, the figures and the export read it. Nothing writes into one:
+a rename gives a new Result.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from newfound.clustering.assignment import (
+    NOISE,
+    assign,
+    near_ties,
+    probabilities,
+    squared_distances,
+)
+from newfound.data.corpus import Corpus, check_texts
+from newfound.errors import InputError
+
+if TYPE_CHECKING:
+    from newfound.clustering.estimate import Estimate
+    from newfound.encoding.feature_maps import FeatureMap
+    from newfound.progress import Advance
+
+DIGITS = 4  # decimals that a Result, and a run folder, keep of probabilities and positions
 
 
 @dataclass(frozen=True)
 class Category:
-    """One category: known (named by the user's label) or novel (named by its keywords)."""
+    """One category: known (named by the user's label) or novel (named by its keywords).
+
+    Attributes
+    ----------
+    id : int
+        Position among the categories, known ones first.
+    name : str
+        The label of a known category, the name given to a novel one.
+    kind : {"known", "novel"}
+        Whether the category has labelled texts.
+    size : int
+        Number of texts in the category.
+    share : float
+        Share of all texts.
+    labelled : int
+        Number of its texts that carry a label.
+    keywords : tuple of str
+        Words that set the category apart, the best first.
+    examples : tuple of str
+        Typical texts, nearest to the prototype.
+    border : tuple of str
+        Texts that the model is least sure of.
+    confidence : float
+        Mean probability of its texts.
+    nearest : int
+        Id of the category with the closest prototype, -1 if there is no other.
+    nearest_distance : float
+        Distance to that prototype, NaN if there is no other.
+    distance : float or None
+        Known categories: distance of the prototype to the mean of the labelled texts.
+    """
 
     id: int
     name: str
-    kind: str  # "known" or "novel"
-    size: int  # texts of the corpus that it holds
-    share: float  # of all texts
-    labelled: int  # texts whose label the user gave
+    kind: str
+    size: int
+    share: float
+    labelled: int
     keywords: tuple[str, ...]
-    examples: tuple[str, ...]  # typical texts, nearest to the prototype
-    border: tuple[str, ...]  # texts the model is least sure of
-    confidence: float  # mean probability of its texts
-    nearest: int  # id of the category with the closest prototype, -1 if there is no other
+    examples: tuple[str, ...]
+    border: tuple[str, ...]
+    confidence: float
+    nearest: int
     nearest_distance: float
-    distance: float | None  # known only: prototype to the matched labelled prototype
+    distance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The category of each of N texts; an empty text has none.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (N,)
+        Position of the category among the model's, -1 for an empty text.
+    probability : ndarray of float32, shape (N,)
+        Probability of that category, NaN for an empty text.
+    names : ndarray of object, shape (N,)
+        Name of the category, None for an empty text.
+    kinds : ndarray of object, shape (N,)
+        "known" or "novel", None for an empty text.
+    """
+
+    index: np.ndarray
+    probability: np.ndarray
+    names: np.ndarray
+    kinds: np.ndarray
+
+    def __post_init__(self) -> None:
+        _make_arrays_read_only(self)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What predicts: a feature map, and the prototype of each category in its space.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        Turns texts into vectors.
+    prototypes : ndarray of float32, shape (K, d)
+        One prototype per category, known ones first.
+    known : tuple of str
+        Labels of the first M categories.
+    temperature : float
+        Turns squared distances into probabilities.
+    categories : tuple of Category
+        The K categories.
+    labelled_prototypes : ndarray of float32, shape (M, d), or None
+        Mean features of the texts with each label; None without labels.
+    config : Mapping
+        The resolved configuration: run, effort and every setting of the method.
+    parameters : Mapping
+        Arguments with which `CategoryDiscoverer` repeats the fit.
+    device : str
+        Where the features are computed.
+    """
+
+    features: "FeatureMap"
+    prototypes: np.ndarray
+    known: tuple[str, ...]
+    temperature: float
+    categories: tuple[Category, ...]
+    labelled_prototypes: np.ndarray | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        _make_arrays_read_only(self)
+
+    @cached_property
+    def names(self) -> np.ndarray:
+        """Names of the categories, shape (K,)."""
+        return _objects([category.name for category in self.categories])
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """Kinds of the categories, shape (K,)."""
+        return _objects([category.kind for category in self.categories])
+
+    @cached_property
+    def matching(self) -> np.ndarray | None:
+        """Distances of labelled prototypes to all prototypes, shape (M, K); None without labels."""
+        if self.labelled_prototypes is None:
+            return None
+        return np.sqrt(squared_distances(self.labelled_prototypes, self.prototypes))
+
+    def transform(self, texts: Sequence[str], advance: "Advance | None" = None) -> np.ndarray:
+        """Return the features of texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            N texts; an empty one has no features.
+        advance : callable, optional
+            Called with the number of texts done.
+
+        Returns
+        -------
+        ndarray of float32, shape (N, d)
+            A row of NaN for an empty text.
+        """
+        real, features = self._encode(texts, advance)
+        return _spread(features, real, np.nan)
+
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the probability of each category.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            N texts.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, K)
+            A row of NaN for an empty text.
+        """
+        real, features = self._encode(texts, None)
+        return _spread(probabilities(features, self.prototypes, self.temperature), real, np.nan)
+
+    def predict(self, texts: Sequence[str], advance: "Advance | None" = None) -> Predictions:
+        """Return the category of each text: the one with the nearest prototype.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            N texts; an empty one, or one of white space only, gets no category.
+        advance : callable, optional
+            Called with the number of texts done.
+
+        Returns
+        -------
+        Predictions
+        """
+        real, features = self._encode(texts, advance)
+        index, sure = assign(features, self.prototypes, self.temperature)
+        return Predictions(
+            index=_spread(index, real, -1),
+            probability=_spread(sure, real, np.nan),
+            names=_spread(self.names[index], real, None),
+            kinds=_spread(self.kinds[index], real, None),
+        )
+
+    def _encode(
+        self, texts: Sequence[str], advance: "Advance | None"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which texts are not empty, bool [N], and the features of those."""
+        checked = check_texts(texts, keep_empty=True)
+        real = np.array([bool(text.strip()) for text in checked], bool)
+        filled = [text for text in checked if text.strip()]
+        features = self.features(filled, advance)
+        return real, encode_ties_alone(self.features, self.prototypes, filled, features)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `newfound.pipeline.discover` found in a corpus of N texts: K categories.
+
+    A run folder is a Result on disk (`newfound.storage.run_folder`). Probabilities, positions
+    and matching distances are kept with four decimals, in memory as on disk.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        The texts, their labels and ids.
+    categories : tuple of Category
+        The K categories, known ones first.
+    assigned : ndarray of int64, shape (N,)
+        Position of each text's category: its label where it has one, else the model's answer.
+    predicted : ndarray of int64, shape (N,)
+        Position of the model's own answer.
+    probability : ndarray of float64, shape (N,)
+        Probability of the model's own answer.
+    positions : ndarray of float64, shape (N, 2), or callable
+        Map positions, or the function that computes them; read `map_positions` instead.
+    config : Mapping
+        The resolved configuration: run, effort and every setting of the method.
+    device : str
+        Where it was computed.
+    model : Model or None
+        What predicts new texts; None if it was not read from the run folder.
+    training_features : ndarray of float32, shape (N, d), or None
+        Features of the texts; None if the Result was read from a run folder.
+    estimate : Estimate or None
+        The estimated number of categories; None if the number was given.
+    matching : ndarray of float64, shape (M, K), or None
+        Distances of labelled prototypes to all prototypes; None without labels.
+    history : tuple of dict
+        One entry per epoch: stage, epoch, losses.
+    seconds : Mapping
+        Seconds per stage.
+    notes : tuple of str
+        What the user should know about the texts and the run.
+    versions : Mapping
+        Versions of the packages that the result depends on.
+    scores : Mapping or None
+        Accuracy in percent where the truth is known, as in the demo.
+    command : str or None
+        The command line that made it.
+    """
+
+    corpus: Corpus
+    categories: tuple[Category, ...]
+    assigned: np.ndarray
+    predicted: np.ndarray
+    probability: np.ndarray
+    positions: np.ndarray | Callable[[], np.ndarray]
+    config: Mapping[str, Any]
+    device: str
+    model: Model | None = None
+    training_features: np.ndarray | None = None
+    estimate: "Estimate | None" = None
+    matching: np.ndarray | None = None
+    history: tuple[dict[str, Any], ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, float | None] | None = None
+    command: str | None = None
+
+    def __post_init__(self) -> None:
+        _make_arrays_read_only(self)
+
+    @cached_property
+    def names(self) -> np.ndarray:
+        """Names of the categories, shape (K,)."""
+        return _objects([category.name for category in self.categories])
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """Kinds of the categories, "known" or "novel", shape (K,)."""
+        return _objects([category.kind for category in self.categories])
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """Name of each text's category, shape (N,)."""
+        return _read_only(self.names[self.assigned])
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Which texts carry a label that the user gave, bool, shape (N,)."""
+        return _read_only(np.array([label is not None for label in self.corpus.labels], bool))
+
+    @cached_property
+    def is_known(self) -> np.ndarray:
+        """Which categories are known, bool, shape (K,)."""
+        return _read_only(self.kinds == "known")
+
+    @cached_property
+    def unlabelled_sizes(self) -> np.ndarray:
+        """Number of texts without a label in each category, shape (K,)."""
+        return np.bincount(self.assigned[~self.labelled], minlength=len(self.categories))
+
+    @cached_property
+    def map_positions(self) -> np.ndarray:
+        """Position of each text on the map, in [-1, 1], shape (N, 2); computed once, when asked."""
+        return _read_only(self.positions() if callable(self.positions) else self.positions)
+
+
+def with_names(result: Result, names: Mapping[int, str]) -> Result:
+    """Return the result with other names for novel categories.
+
+    Parameters
+    ----------
+    result : Result
+        Stays as it is.
+    names : Mapping of int to str
+        New name by category id; categories that are left out keep theirs.
+
+    Returns
+    -------
+    Result
+        With the new names in its categories and in its model.
+    """
+    kinds = {category.id: category.kind for category in result.categories}
+    for id_ in names:
+        if kinds.get(id_) != "novel":
+            raise InputError(
+                f"the category {id_} cannot be renamed: only novel categories can, a known one "
+                "has the name of its label"
+            )
+    renamed = tuple(replace(c, name=names.get(c.id, c.name)) for c in result.categories)
+    for category in renamed:
+        same = [other for other in renamed if other.name == category.name]
+        if category.id in names and len(same) > 1:
+            raise InputError(f"the name {category.name!r} is taken; choose another")
+    model = None if result.model is None else replace(result.model, categories=renamed)
+    positions = result.__dict__.get("map_positions", result.positions)  # never computed twice
+    return replace(result, categories=renamed, model=model, positions=positions)
+
+
+def encode_ties_alone(
+    feature_map: "FeatureMap", prototypes: np.ndarray, texts: list[str], features: np.ndarray
+) -> np.ndarray:
+    """Return the features, with texts near the border of two categories encoded one by one.
+
+    A text's features differ in their last digits with the batch that it is encoded in. At a border
+    these would decide; there the text by itself does, so that it gets the same answer always.
+    """
+    if len(texts) == 1:
+        return features
+    rows = near_ties(features, prototypes, getattr(feature_map, "noise", NOISE))
+    if not len(rows):
+        return features
+    features = features.copy()
+    alone = {text: feature_map([text])[0] for text in {texts[row] for row in rows}}
+    features[rows] = [alone[texts[row]] for row in rows]
+    return features
+
+
+def as_recorded(values: np.ndarray) -> np.ndarray:
+    """Return values as a run folder keeps them: float64, rounded to four decimals."""
+    # Twice: 0.1235 in float32 is 0.12349999696 in float64.
+    return values.round(DIGITS).astype(np.float64).round(DIGITS)
+
+
+def _spread(values: np.ndarray, real: np.ndarray, missing: Any) -> np.ndarray:
+    """Values [n, ...] of the real texts among all [N, ...]; the others get `missing`."""
+    if real.all():
+        return values
+    spread = np.full((len(real), *values.shape[1:]), missing, values.dtype)
+    spread[real] = values
+    return spread
+
+
+def _objects(values: list[str]) -> np.ndarray:
+    return _read_only(np.array(values, object))
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _make_arrays_read_only(value: Any) -> None:
+    """Replace every array of a frozen dataclass by a view that cannot be written to."""
+    for each in fields(value):
+        found = getattr(value, each.name)
+        if isinstance(found, np.ndarray):
+            object.__setattr__(value, each.name, _read_only(found))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bench_fakes import SIZES, TOPICS, save_tiny_data_set
 
+from benchmarks.rendering.paper_numbers import TABLE_1
 from newfound.bench.datasets import (
     DATA_SETS,
     DataSet,
@@ -16,12 +17,11 @@ from newfound.bench.datasets import (
     read_data_set,
     search_split,
 )
-from newfound.bench.paper_numbers import TABLE_1
 from newfound.errors import InputError
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_counts_are_those_of_table_1(paper_data: Path, name: str) -> None:
+def test_split_sizes_match_table_1(paper_data: Path, name: str) -> None:
     known, novel, labelled, unlabelled, test = TABLE_1[name]
     if name == "clinc":  # printed as 113, but 1,344 labelled texts are 112 x 12
         known, novel = 112, 38
@@ -51,7 +51,7 @@ def toy_data(sizes: list[int]) -> DataSet:
     st.floats(0.05, 1),
     st.integers(0, 1000),
 )
-def test_a_split_keeps_its_promises(
+def test_make_split_follows_the_protocol(
     sizes: list[int], known_ratio: float, labelled_ratio: float, seed: int
 ) -> None:
     data = toy_data(sizes)
@@ -74,7 +74,7 @@ def test_a_split_keeps_its_promises(
     assert counts["labelled"] + counts["unlabelled"] == len(split.texts)
 
 
-def test_a_seed_decides_the_split() -> None:
+def test_make_split_depends_on_the_seed_alone() -> None:
     def parts(split: Split) -> tuple[list[str], list[str | None]]:
         return split.known, split.labels
 
@@ -86,7 +86,7 @@ def test_a_seed_decides_the_split() -> None:
     assert all(other[1] != labels for other in others)
 
 
-def test_reading_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_data_set_reads_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEWFOUND_DATA", str(save_tiny_data_set(tmp_path)))
     data = read_data_set(data_folder(None), "banking")
     assert data.categories == sorted(TOPICS)
@@ -95,19 +95,19 @@ def test_reading_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     }
 
 
-def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEWFOUND_DATA", raising=False)
     with pytest.raises(InputError, match="newfound bench fetch"):
         data_folder(None)
     with pytest.raises(InputError, match="does not exist"):
         data_folder(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="banking, stackoverflow, clinc"):
+    with pytest.raises(InputError, match="did you mean 'banking'"):
         read_data_set(tmp_path, "bankink")
     with pytest.raises(InputError, match=r"train\.tsv"):
         read_data_set(tmp_path, "banking")
 
 
-def test_a_search_sees_labels_of_known_categories_alone() -> None:
+def test_search_split_uses_labels_of_known_categories_only() -> None:
     data = toy_data([10] * 12)
     split = make_split(data, known_ratio=0.75, labelled_ratio=0.5, seed=1)
     inner = search_split(split, seed=1)

@@ -85,7 +85,7 @@ def left(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_file_comes_once(server: Server, tmp_path: Path) -> None:
+def test_files_are_downloaded_once(server: Server, tmp_path: Path) -> None:
     assert get(server, tmp_path) == {NAME: "fetched"}
     assert (tmp_path / NAME).read_bytes() == CONTENT
     assert get(server, tmp_path) == {NAME: "kept"}
@@ -93,7 +93,7 @@ def test_a_file_comes_once(server: Server, tmp_path: Path) -> None:
     assert left(tmp_path) == {"train.tsv"}
 
 
-def test_a_damaged_copy_is_fetched_again(server: Server, tmp_path: Path) -> None:
+def test_damaged_copy_is_downloaded_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / "banking").mkdir()
     (tmp_path / NAME).write_bytes(CONTENT[:-1] + b"x")
     assert get(server, tmp_path) == {NAME: "fetched"}
@@ -101,7 +101,7 @@ def test_a_damaged_copy_is_fetched_again(server: Server, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_partial_download_goes_on(server: Server, tmp_path: Path, ranges: bool) -> None:
+def test_partial_download_is_resumed(server: Server, tmp_path: Path, ranges: bool) -> None:
     server.ranges = ranges
     (tmp_path / "banking").mkdir()
     (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:1000])
@@ -111,7 +111,7 @@ def test_a_partial_download_goes_on(server: Server, tmp_path: Path, ranges: bool
     assert left(tmp_path) == {"train.tsv"}
 
 
-def test_a_partial_download_of_another_file_is_dropped(server: Server, tmp_path: Path) -> None:
+def test_partial_download_of_another_file_is_discarded(server: Server, tmp_path: Path) -> None:
     (tmp_path / "banking").mkdir()
     for wrong in (b"x" * 1000, b"x" * 2 * len(CONTENT)):
         (tmp_path / f"{NAME}.part").write_bytes(wrong)
@@ -120,7 +120,7 @@ def test_a_partial_download_of_another_file_is_dropped(server: Server, tmp_path:
         assert (tmp_path / NAME).read_bytes() == CONTENT
 
 
-def test_a_complete_part_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
+def test_complete_part_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / "banking").mkdir()
     (tmp_path / f"{NAME}.part").write_bytes(CONTENT)
     get(server, tmp_path)
@@ -129,7 +129,7 @@ def test_a_complete_part_is_not_fetched_again(server: Server, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_broken_connection_is_taken_up(server: Server, tmp_path: Path, ranges: bool) -> None:
+def test_broken_connection_is_resumed(server: Server, tmp_path: Path, ranges: bool) -> None:
     server.ranges, server.breaks = ranges, [100_000, 50_000]
     get(server, tmp_path)
     assert (tmp_path / NAME).read_bytes() == CONTENT
@@ -138,9 +138,9 @@ def test_a_broken_connection_is_taken_up(server: Server, tmp_path: Path, ranges:
     assert starts == [None, "bytes=100000-", second]
 
 
-def test_what_came_is_kept_when_the_network_stays_bad(server: Server, tmp_path: Path) -> None:
+def test_partial_download_is_kept_when_the_network_fails(server: Server, tmp_path: Path) -> None:
     server.breaks = [1000] * 4
-    with pytest.raises(InputError, match="goes on where it stopped"):
+    with pytest.raises(InputError, match="resumes where it stopped"):
         get(server, tmp_path)
     assert not (tmp_path / NAME).exists()
     assert (tmp_path / f"{NAME}.part").read_bytes() == CONTENT[:4000]
@@ -148,7 +148,7 @@ def test_what_came_is_kept_when_the_network_stays_bad(server: Server, tmp_path: 
     assert (tmp_path / NAME).read_bytes() == CONTENT
 
 
-def test_a_wrong_file_is_refused(server: Server, tmp_path: Path) -> None:
+def test_wrong_checksum_is_an_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "banking").mkdir()
     (tmp_path / NAME).write_bytes(b"older")
     with pytest.raises(InputError, match="damaged or another version"):
@@ -157,13 +157,13 @@ def test_a_wrong_file_is_refused(server: Server, tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == b"older"
 
 
-def test_a_missing_file_is_said(server: Server, tmp_path: Path) -> None:
+def test_missing_file_is_an_error(server: Server, tmp_path: Path) -> None:
     server.files.clear()
     with pytest.raises(InputError, match="404"):
         get(server, tmp_path)
 
 
-def test_no_network_is_one_sentence(
+def test_command_without_network_prints_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("no_proxy", "*")
@@ -172,19 +172,19 @@ def test_no_network_is_one_sentence(
         home = f"http://127.0.0.1:{closed.getsockname()[1]}"
         code = main(["bench", "fetch", "--data", str(tmp_path), "--from", home])
     assert code == 2
-    told = capsys.readouterr().err.strip().splitlines()
-    assert len(told) == 1
-    assert "cannot download" in told[0]
-    assert "check the network" in told[0]
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "cannot download" in lines[0]
+    assert "check the network" in lines[0]
     assert left(tmp_path) == set()
 
 
-def test_a_place_that_cannot_be_written_is_said(server: Server, tmp_path: Path) -> None:
+def test_unwritable_folder_is_an_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "banking").write_text("a file where a folder must be")
     with pytest.raises(InputError, match="cannot write"):
         get(server, tmp_path)
 
 
-def test_checksums_are_those_of_the_paper_s_files(paper_data: Path) -> None:
+def test_checksums_match_the_papers_files(paper_data: Path) -> None:
     assert len(FILES) == 9
     assert {name: sha256(paper_data / name) for name in FILES} == FILES

@@ -15,7 +15,7 @@ def plans(*options: str) -> list[Plan]:
     return make_plans(parsed, names(parsed.method, "--method"))
 
 
-def test_lists() -> None:
+def test_lists_of_names_numbers_and_ratios() -> None:
     assert numbers("0-4") == [0, 1, 2, 3, 4]
     assert numbers("3,0-1,1") == [3, 0, 1]
     assert ratios("0.25, 0.5", "--known-ratio") == [0.25, 0.5]
@@ -32,7 +32,7 @@ def test_lists() -> None:
         ratios("-0.5", "--known-ratio", none=True)
 
 
-def test_runs_that_share_a_pretraining_follow_each_other() -> None:
+def test_runs_that_share_their_pretraining_are_consecutive() -> None:
     found = plans("--data-set", "banking,clinc", "--seeds", "0-1", "--method", "dpn,semi-km")
     assert [(p.data_set, p.seed, p.method) for p in found] == [
         (data_set, seed, method)
@@ -64,7 +64,7 @@ def test_options_reach_the_plan() -> None:
     assert (config["epochs"], config["batch"], config["coupled"]) == (3, 8, True)
 
 
-def test_a_short_lived_cache_lasts_as_long_as_runs_share_it(tmp_path: Path) -> None:
+def test_temporary_cache_lasts_while_runs_share_it(tmp_path: Path) -> None:
     first, second = Plan("banking", "dpn", seed=0), Plan("banking", "semi-km", seed=0)
     third, alone = Plan("banking", "dpn", seed=1), Plan("clinc", "dpn")
     with caches(None, [first, second, third, third, alone]) as cache_of:
@@ -83,14 +83,14 @@ def test_a_short_lived_cache_lasts_as_long_as_runs_share_it(tmp_path: Path) -> N
         assert cache_of(first) == cache_of(alone) == tmp_path
 
 
-def test_bench_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_without_a_command_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench"]) == 2
-    told = capsys.readouterr().out
-    for command in ("fetch", "run", "count", "splits", "tables", "figures"):
-        assert f"\n    {command} " in told
+    shown = capsys.readouterr().out
+    for command in ("fetch", "run", "count", "splits", "speed", "table"):
+        assert f"\n    {command} " in shown
 
 
-def test_splits_are_counted_once(tmp_path: Path) -> None:
+def test_bench_splits_writes_each_line_once(tmp_path: Path) -> None:
     from support.bench_fakes import save_tiny_data_set
 
     from newfound.bench.lines import read_lines

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from support.bench_fakes import SIZES, TOPICS, fake_line, save_tiny_data_set
 
+from benchmarks.rendering.tables.search import search_table
 from newfound.bench.lines import append_line, commit, key_of, read_lines, read_results
 from newfound.bench.rows import NONE
 from newfound.bench.runner import VARIANTS, Plan, count_plan, resolve_variant
-from newfound.bench.search import search_table
 from newfound.cli.main import main
 from newfound.errors import InputError
 from newfound.methods.dpn import PAPER
@@ -33,7 +33,7 @@ def bench(command: str, data: str, encoder: str, out: Path, *more: str) -> int:
     return main(["bench", command, *fixed, "-o", str(out), *QUICK, *more])
 
 
-def test_a_run_writes_a_complete_line_and_is_not_run_again(
+def test_run_writes_a_complete_line_and_is_not_repeated(
     data: str, tiny_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "results" / "banking.jsonl"
@@ -51,7 +51,7 @@ def test_a_run_writes_a_complete_line_and_is_not_run_again(
     capsys.readouterr()
     assert bench("run", data, tiny_encoder, out, *more, "--method", "dpn-coupled,dpn") == 0
     assert out.read_bytes() == before
-    assert "4 are there already" in capsys.readouterr().err
+    assert "4 have their lines already" in capsys.readouterr().err
     # A changed setting is another run.
     assert bench("run", data, tiny_encoder, out, "--seeds", "0", "--set", "epochs=2") == 0
     assert len(read_lines(out)) == 5
@@ -75,7 +75,7 @@ def check_line(line: dict[str, Any]) -> None:
     assert key_of(json.loads(json.dumps(line))) == key_of(line)
 
 
-def test_unknown_number_of_categories_and_artefacts(
+def test_run_with_estimated_k_writes_an_artefact(
     data: str, tiny_encoder: str, tmp_path: Path
 ) -> None:
     out, kept = tmp_path / "b.jsonl", tmp_path / "artefacts"
@@ -98,7 +98,9 @@ def test_unknown_number_of_categories_and_artefacts(
     assert diagonal <= sum(row[(i + 1) % 3] for i, row in enumerate(artefact["distances"]))
 
 
-def test_a_search_is_told_apart_and_rendered(data: str, tiny_encoder: str, tmp_path: Path) -> None:
+def test_search_runs_have_their_own_kind_and_table(
+    data: str, tiny_encoder: str, tmp_path: Path
+) -> None:
     out = tmp_path / "search" / "banking.jsonl"
     more = ("--search", "--seeds", "0", *ONE_EPOCH, "--set", "batch=7")
     assert bench("run", data, tiny_encoder, out, *more) == 0
@@ -114,7 +116,7 @@ def test_a_search_is_told_apart_and_rendered(data: str, tiny_encoder: str, tmp_p
     assert search_table(tmp_path / "nowhere") == "No runs yet.\n"
 
 
-def test_counting(data: str, tiny_encoder: str, tmp_path: Path) -> None:
+def test_count_writes_one_line_per_split(data: str, tiny_encoder: str, tmp_path: Path) -> None:
     out, cache = tmp_path / "b.jsonl", tmp_path / "cache"
     more = ("--seeds", "0", "--cache", str(cache))
     assert bench("run", data, tiny_encoder, out, *more, "--method", "semi-km") == 0
@@ -131,7 +133,7 @@ def test_counting(data: str, tiny_encoder: str, tmp_path: Path) -> None:
     assert count["config"] == run["config"]
 
 
-def test_a_failing_run_is_said_and_the_others_go_on(
+def test_failing_run_does_not_stop_the_others(
     data: str,
     tiny_encoder: str,
     tmp_path: Path,
@@ -153,16 +155,16 @@ def test_a_failing_run_is_said_and_the_others_go_on(
     out = tmp_path / "b.jsonl"
     assert bench("run", data, tiny_encoder, out, "--seeds", "0-2") == 1
     assert [line["seed"] for line in read_lines(out)] == [2]
-    told = capsys.readouterr().err
-    assert "out of memory" in told
-    assert "seed 1, known 0.75 failed: no such weights" in told
-    assert "2 of 3 runs failed" in told
+    messages = capsys.readouterr().err
+    assert "out of memory" in messages
+    assert "seed 1, known 0.75 failed: no such weights" in messages
+    assert "2 of 3 runs failed" in messages
     monkeypatch.setattr(runner, "fit", real)
     assert bench("run", data, tiny_encoder, out, "--seeds", "0-2") == 0
     assert [line["seed"] for line in read_lines(out)] == [2, 0, 1]
 
 
-def test_an_interruption_keeps_what_is_finished(
+def test_interruption_keeps_finished_runs(
     data: str, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from newfound.bench import runner
@@ -177,7 +179,7 @@ def test_an_interruption_keeps_what_is_finished(
     assert len(read_lines(out)) == 1
 
 
-def test_a_run_without_labels_has_no_score_of_known_categories(
+def test_run_without_labels_has_no_known_score(
     data: str, tiny_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "x.jsonl"
@@ -225,7 +227,7 @@ def test_a_run_without_labels_has_no_score_of_known_categories(
         (["--data", "nowhere"], "nowhere does not exist"),
     ],
 )
-def test_wrong_options_are_one_sentence(
+def test_wrong_options_print_one_sentence(
     options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bench", "run", "-o", str(tmp_path / "x.jsonl"), *options]) == 2
@@ -233,7 +235,7 @@ def test_wrong_options_are_one_sentence(
     assert not (tmp_path / "x.jsonl").exists()
 
 
-def test_a_variant_keeps_what_makes_it_one() -> None:
+def test_variant_overrides_user_settings() -> None:
     changed = {"moving_average": "true", "starts": "3"}
     _, config = resolve_variant("dpn-no-ema", "banking", "best", changed)
     assert (config.moving_average, config.starts) == (False, 3)
@@ -244,7 +246,7 @@ def test_a_variant_keeps_what_makes_it_one() -> None:
     assert len(set(map(repr, resolved))) == len(resolved)
 
 
-def test_keys_tell_runs_apart_by_all_that_is_chosen() -> None:
+def test_key_depends_on_all_settings() -> None:
     plan = Plan("banking", "dpn")
     others = [
         Plan("clinc", "dpn"),
@@ -267,7 +269,7 @@ def test_keys_tell_runs_apart_by_all_that_is_chosen() -> None:
     assert key_of(Plan("banking", "dpn", settings={"epochs": "60"}).line()) == key_of(plan.line())
 
 
-def test_an_interrupted_line_is_left_out_and_harms_no_other(tmp_path: Path) -> None:
+def test_incomplete_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     append_line(path, {"seed": 0, "score": math.nan})
     with path.open("a") as file:
@@ -276,7 +278,7 @@ def test_an_interrupted_line_is_left_out_and_harms_no_other(tmp_path: Path) -> N
     assert read_lines(path) == [{"seed": 0, "score": None}, {"seed": 2}]
 
 
-def test_of_equal_runs_the_last_line_counts(tmp_path: Path) -> None:
+def test_last_line_of_equal_runs_counts(tmp_path: Path) -> None:
     append_line(tmp_path / "a.jsonl", fake_line(scores=(1, 1, 1)))
     append_line(tmp_path / "b.jsonl", fake_line(scores=(2, 2, 2)))
     append_line(tmp_path / "b.jsonl", fake_line(seed=1))
@@ -285,7 +287,7 @@ def test_of_equal_runs_the_last_line_counts(tmp_path: Path) -> None:
     assert found[0]["scores"]["kmeans"]["all"] == 2
 
 
-def test_the_commit_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEWFOUND_COMMIT", "0123abc")
     assert commit() == "0123abc"
 

@@ -1,4 +1,4 @@
-"""`newfound bench speed`: what it draws, measures, writes and renders."""
+"""`newfound bench speed`: samples, measurements, result lines and the tables it prints."""
 
 import json
 import sys
@@ -12,13 +12,15 @@ import torch
 from support.bench_fakes import save_tiny_data_set
 
 from newfound import devices
-from newfound.bench import growth, speed, steps
 from newfound.bench.datasets import DataSet, read_data_set
-from newfound.bench.layouts import in_turns, measure_encoding, measure_kmeans, measure_training
 from newfound.bench.lines import read_lines
-from newfound.bench.processes import Finished, newfound_command, run_process
 from newfound.bench.runner import Plan
-from newfound.bench.speed_table import GOALS, speed_table
+from newfound.bench.speed import epochs, growth, prediction, sections
+from newfound.bench.speed.components import measure_encoding, measure_kmeans, measure_training
+from newfound.bench.speed.processes import Finished, newfound_command, run_process
+from newfound.bench.speed.sample import Sample, draw_distinct_texts, draw_sample
+from newfound.bench.speed.table import section_tables
+from newfound.bench.speed.timing import time_in_turns
 from newfound.cli.main import main
 from newfound.data.task import make_task
 from newfound.encoding.batching import Ragged
@@ -47,8 +49,8 @@ def many(count: int, categories: int = 8) -> DataSet:
     return DataSet("banking", {"train": texts}, {"train": labels})
 
 
-def test_a_draw_labels_some_texts_of_some_categories() -> None:
-    drawn = speed.draw(many(800), 400)
+def test_sample_labels_some_texts_of_known_categories() -> None:
+    drawn = draw_sample(many(800), 400)
     assert len(drawn.texts) == len(set(drawn.texts)) == 400
     assert len(drawn.known) == 6
     for category in {*drawn.truth}:
@@ -56,18 +58,18 @@ def test_a_draw_labels_some_texts_of_some_categories() -> None:
         given = [drawn.labels[i] for i in own if drawn.labels[i]]
         assert set(given) <= {category}
         assert len(given) == (round(0.1 * len(own)) if category in drawn.known else 0)
-    assert drawn == speed.draw(many(800), 400)
-    assert drawn != speed.draw(many(800), 400, seed=1)
-    assert len(speed.draw(many(50), 400).texts) == 50
+    assert drawn == draw_sample(many(800), 400)
+    assert drawn != draw_sample(many(800), 400, seed=1)
+    assert len(draw_sample(many(50), 400).texts) == 50
 
 
-def test_accuracy_looks_at_unlabelled_texts_only() -> None:
-    drawn = speed.Drawn(list("abcd"), ["x", "", "", ""], ["x", "x", "y", "y"], ["x"])
+def test_sample_accuracy_counts_unlabelled_texts_only() -> None:
+    drawn = Sample(list("abcd"), ["x", "", "", ""], ["x", "x", "y", "y"], ["x"])
     assert drawn.accuracy(["9", "1", "2", "2"]) == 100
     assert drawn.accuracy([0, 1, 2, 1]) == pytest.approx(66.67)
 
 
-def test_a_process_is_timed_with_its_own_memory() -> None:
+def test_run_process_measures_the_memory_of_that_process() -> None:
     python = [sys.executable, "-c"]
     large = run_process([*python, "x = bytearray(150 * 2**20); print(len(x))"])
     small = run_process([*python, "import time; time.sleep(0.3)"])
@@ -78,14 +80,14 @@ def test_a_process_is_timed_with_its_own_memory() -> None:
         run_process([*python, "raise SystemExit('no such thing')"])
 
 
-def test_work_takes_turns_and_gives_medians() -> None:
+def test_time_in_turns_alternates_and_returns_medians() -> None:
     order: list[str] = []
-    found = in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    found = time_in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
     assert order == ["a", "b"] * 3
     assert all(sorted(m["runs"])[1] == round(m["seconds"], 4) for m in found.values())
 
 
-def test_encoding_is_compared_with_what_is_there(tiny_encoder: str) -> None:
+def test_measure_encoding_compares_with_the_given_encoders(tiny_encoder: str) -> None:
     plain = EncoderFeatures(load_encoder(tiny_encoder), frozen_layers=3)
     texts = ["lost my card", "play a song", "rain"] * 4
     found = measure_encoding(plain, texts, 2, lambda t: 3 * plain(t), None)
@@ -94,7 +96,7 @@ def test_encoding_is_compared_with_what_is_there(tiny_encoder: str) -> None:
     assert found["fp32"]["texts_per_second"] > 0
 
 
-def test_every_training_layout_runs_and_leaves_the_encoder_alone(tiny_encoder: str) -> None:
+def test_measure_training_restores_the_encoder(tiny_encoder: str) -> None:
     encoder = load_encoder(tiny_encoder)
     before = {name: value.clone() for name, value in encoder.backbone.state_dict().items()}
     found = measure_training(encoder, ["lost my card please", "play a song now", "rain"] * 4, 1)
@@ -104,13 +106,13 @@ def test_every_training_layout_runs_and_leaves_the_encoder_alone(tiny_encoder: s
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_kmeans_is_measured_at_its_inertia() -> None:
+def test_measure_kmeans_reaches_the_inertia_of_scikit_learn() -> None:
     features = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
     found = measure_kmeans(features, 5, 1, starts=5)
     assert found["ours"]["inertia"] == pytest.approx(found["scikit-learn"]["inertia"], rel=0.05)
 
 
-def test_the_command_appends_lines_and_prints_tables(
+def test_bench_speed_appends_lines_and_prints_tables(
     tiny_data: Path, tiny_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "speed.jsonl"
@@ -121,31 +123,31 @@ def test_the_command_appends_lines_and_prints_tables(
     assert [line["method"] for line in lines] == ["training", "kmeans"]
     assert all(line["kind"] == "speed" and line["versions"] for line in lines)
     shown = capsys.readouterr().out
-    assert "k-means, 10 starts, against scikit-learn" in shown
+    assert "**k-means, 10 starts** (cpu" in shown
     assert "head on pooled vectors" in shown
 
 
-def test_discover_is_compared_with_peers(
+def test_section_discover_compares_with_peers(
     tiny_data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speed, "_installed", lambda package: package != "bertopic")
+    monkeypatch.setattr(sections, "_installed", lambda package: package != "bertopic")
     ran: list[list[str]] = []
 
     def fake(command: list[str]) -> Finished:
         ran.append(command)
-        if "newfound.bench.peers" in command:
+        if "newfound.bench.speed.peers" in command:
             return Finished(9.0, 500, json.dumps({"seconds": {"work": 2.0}, "topics": None}))
         return in_this_process(command)
 
-    monkeypatch.setattr(speed, "run_process", fake)
-    asked = speed.Asked(
+    monkeypatch.setattr(sections, "run_process", fake)
+    options = sections.SpeedOptions(
         read_data_set(tiny_data, "banking"),
         texts=60,
         repeats=1,
         encoder=tiny_encoder,
         efforts=("fast",),
     )
-    measures, notes = speed.MEASURE["discover"](asked)
+    measures, notes = sections.MEASURE["discover"](options)
     assert set(measures) == {"encoding", "fast"}
     assert measures["encoding"]["seconds"] == 2.0
     assert 20 < measures["fast"]["accuracy"] <= 100
@@ -154,24 +156,99 @@ def test_discover_is_compared_with_peers(
     assert len(ran) == 2
 
 
+def test_distinct_texts_come_from_all_data_sets_and_have_no_repeats(tmp_path: Path) -> None:
+    for name in ("banking", "clinc"):  # the same texts in both
+        save_tiny_data_set(tmp_path, name)
+    save_tiny_data_set(tmp_path, "stackoverflow")
+    extra = tmp_path / "stackoverflow" / "train.tsv"
+    extra.write_text(extra.read_text() + "only in this data set\tbank\n")
+    pool = set(read_data_set(tmp_path, "banking").texts["train"]) | {"only in this data set"}
+    texts = draw_distinct_texts(tmp_path, 10_000)
+    assert len(texts) == len(set(texts)) == len(pool)
+    assert set(texts) == pool
+    assert draw_distinct_texts(tmp_path, 7) == draw_distinct_texts(tmp_path, 7)
+    assert len(draw_distinct_texts(tmp_path, 7)) == 7
+    assert draw_distinct_texts(tmp_path, 7, seed=1) != draw_distinct_texts(tmp_path, 7)
+
+
+def test_the_papers_data_sets_hold_20_000_distinct_texts(paper_data: Path) -> None:
+    texts = draw_distinct_texts(paper_data, 20_000)
+    assert len(set(texts)) == 20_000
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_section_prediction_measures_the_real_encoder(
+    int8: bool,
+    tiny_data: Path,
+    tiny_encoder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if int8:
+        pytest.importorskip("openvino")
+        pytest.importorskip("nncf")
+    else:
+        monkeypatch.setattr(prediction, "int8_installed", lambda: False)
+    ran: list[list[str]] = []
+
+    def in_process(command: list[str]) -> Finished:
+        ran.append(command[len(newfound_command()) :])
+        return in_this_process(command)
+
+    monkeypatch.setattr(prediction, "run_process", in_process)
+    options = sections.SpeedOptions(
+        read_data_set(tiny_data, "banking"),
+        tiny_data,
+        texts=60,
+        repeats=2,
+        encoder=tiny_encoder,
+        prediction_texts=30,
+    )
+    (line,) = sections.measure(options, ["prediction"], tmp_path / "speed.jsonl")
+    measures = line["measures"]
+    first = measures["predict 30 distinct texts, fp32"]
+    assert (first["texts"], first["seconds"], first["texts_per_second"]) == (30, 4.0, 7.5)
+    assert ran[0][ran[0].index("--encoder") + 1] == tiny_encoder
+    if int8:
+        assert list(measures) == [f"predict 30 distinct texts, {p}" for p in ("fp32", "int8")]
+        # int8 is calibrated before the clock starts; then the two take turns.
+        assert ["--int8" in command for command in ran[1:]] == [True, False, True, False, True]
+        assert "| predict 30 distinct texts, int8 | 4.00 | 8 | 300 |" in section_tables([line])
+    else:
+        assert list(measures) == ["predict 30 distinct texts, fp32"]
+        assert line["notes"] == ["openvino and nncf are not installed: no int8"]
+
+
+def test_section_prediction_reports_how_few_texts_there_are(
+    tiny_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prediction, "measure_prediction", lambda *arguments: {})
+    data = read_data_set(tiny_data, "banking")
+    options = sections.SpeedOptions(data, tiny_data, prediction_texts=1000)
+    _, notes = sections.MEASURE["prediction"](options)
+    distinct = len(set(data.texts["train"]))
+    assert f"the data sets hold only {distinct} distinct texts" in notes
+
+
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (["--only", "magic"], "--only takes some of encoding"),
         (["--only", ","], "--only takes"),
         (["--efforts", "great"], "--efforts takes some of fast"),
         (["--repeats", "0"], "--repeats must be at least 1"),
+        (["--prediction-texts", "0"], "--prediction-texts must be at least 1"),
         (["--growth-texts", "2"], "--growth-texts must be at least 8"),
     ],
 )
-def test_wrong_options_are_told_in_one_line(
-    flags: list[str], told: str, tiny_data: Path, capsys: pytest.CaptureFixture[str]
+def test_bench_speed_rejects_wrong_options(
+    flags: list[str], message: str, tiny_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bench", "speed", "--data", str(tiny_data), *flags]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_growth_on_a_small_scale(
+def test_growth_with_few_texts(
     tiny_encoder: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -187,89 +264,14 @@ def test_growth_on_a_small_scale(
     assert json.loads(capsys.readouterr().out)["iterations"] >= 1
 
 
-def line(section: str, measures: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "kind": "speed",
-        "method": section,
-        "data_set": "banking",
-        "encoder": "minilm",
-        "config": {"texts": 4000, "repeats": 3},
-        "measures": measures,
-        "notes": [],
-        "device": "cpu, 2 threads",
-    }
-
-
-def goals(text: str) -> dict[str, str]:
-    rows = [row.strip("| ").split(" | ") for row in text.splitlines() if row.startswith("|")]
-    return {row[0]: row[-1] for row in rows[2 : 2 + len(GOALS)]}
-
-
-def test_the_table_says_which_goals_hold() -> None:
-    lines = [
-        line("encoding", {"fp32": {"seconds": 100.0}}),  # an older measurement
-        line(
-            "encoding",
-            {
-                "fp32": {"seconds": 10.0},
-                "int8": {"seconds": 6.0, "cosine": 0.9985},
-                "sentence-transformers": {"seconds": 15.0},
-            },
-        ),
-        line(
-            "kmeans",
-            {
-                "ours": {"seconds": 5.0, "inertia": 100.2},
-                "scikit-learn": {"seconds": 10.0, "inertia": 100.0},
-            },
-        ),
-        line(
-            "discover",
-            {
-                "encoding": {"seconds": 10.0},
-                "bertopic": {"seconds": 30.0, "accuracy": 40.0},
-                "bertopic-kmeans": {"seconds": 30.0, "accuracy": 67.0},
-                "fast": {"seconds": 13.0, "accuracy": 73.0},
-                "balanced": {"seconds": 26.0, "accuracy": 72.0},
-            },
-        ),
-        line(
-            "growth",
-            {
-                "predict 10 texts": {"texts": 10, "seconds": 5.0, "peak_mb": 500},
-                "predict 110 texts": {"texts": 110, "seconds": 6.0, "peak_mb": 600},
-                "predict 210 texts": {"texts": 210, "seconds": 9.0, "peak_mb": 900},
-            },
-        ),
-        line("runs", {"banking": {"seconds": 40.0}, "clinc": {"seconds": 120.0}}),
-    ]
-    table = speed_table(lines)
-    holds = list(goals(table).values())
-    assert holds == [
-        *("yes", "no", "yes"),  # fp32, int8, its cosine
-        "yes",  # k-means
-        *("yes", "yes", "no", "no", "yes"),  # fast, its accuracy, balanced, accuracy, BERTopic
-        *("no", "no"),  # memory, time per text
-        *("yes", "no"),  # whole runs
-    ]
-    assert "| int8 | 6.00 | 0.9985 | 2.50 |" in table
-    assert "| `newfound discover --effort fast` | 13.00 | 73.0 | 1.30 |" in table
-
-
-def test_what_was_not_measured_is_left_open() -> None:
-    assert speed_table([{"kind": "speed", "seconds": 1}]) == "Nothing was measured yet.\n"
-    table = speed_table([line("discover", {"fast": {"seconds": 13.0, "accuracy": 71.0}})])
-    assert set(goals(table).values()) == {"no", "–"}  # noqa: RUF001
-
-
-def test_epochs_beside_the_plain_way(
+def test_measure_epochs_with_the_plain_implementation(
     tiny_data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "SHORT_RUN", 1)
-    monkeypatch.setattr(steps, "LONG_RUN", 2)
-    monkeypatch.setattr(steps, "PLAIN_STEPS", 1)
+    monkeypatch.setattr(epochs, "SHORT_RUN", 1)
+    monkeypatch.setattr(epochs, "LONG_RUN", 2)
+    monkeypatch.setattr(epochs, "PLAIN_STEPS", 1)
     data = read_data_set(tiny_data, "banking")
-    found = steps.measure_epochs(data, tiny_encoder, torch.device("cpu"), 1)
+    found = epochs.measure_epochs(data, tiny_encoder, torch.device("cpu"), 1)
     names = ["pretraining", "training", "pretraining, plain", "training, plain"]
     assert list(found) == names
     assert found["pretraining, plain"]["seconds"] > 0
@@ -279,19 +281,19 @@ def test_epochs_beside_the_plain_way(
     assert "floor_seconds" not in found["training"]  # this device's peak is not known
 
 
-def test_whole_runs_and_one_the_plain_way(
+def test_measure_runs_repeats_banking_without_shortcuts(
     tiny_data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain: list[bool] = []
-    real = steps.run
+    real = epochs.run
 
     def watched(plan: Plan, data: DataSet) -> Any:
         plain.append(devices.plain())
         assert (plan.method, plan.seed) == ("dpn", 3)
         return real(replace(plan, settings={"pretrain_epochs": 1, "epochs": 1}), data)
 
-    monkeypatch.setattr(steps, "run", watched)
-    found = steps.measure_runs(tiny_data, tiny_encoder, 3)
+    monkeypatch.setattr(epochs, "run", watched)
+    found = epochs.measure_runs(tiny_data, tiny_encoder, 3)
     assert list(found) == ["banking", "banking, plain"]  # the other data sets are not there
     assert plain == [False, True]
     assert not devices.plain()
@@ -299,7 +301,7 @@ def test_whole_runs_and_one_the_plain_way(
     assert 0 < found["banking"]["accuracy"] <= 100
 
 
-def test_the_least_cost_of_an_epoch_by_hand(tiny_encoder: str) -> None:
+def test_least_cost_matches_a_calculation_by_hand(tiny_encoder: str) -> None:
     encoder = load_encoder(tiny_encoder)  # 3 layers of width 32, inner width 64
     lengths = np.full(300, 10)
     tokens = Ragged.from_lengths(torch.zeros(3000, dtype=torch.int64), lengths)
@@ -307,8 +309,8 @@ def test_the_least_cost_of_an_epoch_by_hand(tiny_encoder: str) -> None:
     task = make_task(["a"] * 300, targets, ["x"], 2, validation=([], np.empty(0, np.int64)))
     config = DPNConfig(batch=64, labelled_batch=16)
     cpu = torch.device("cpu")
-    least = steps.least_cost(task, tokens, encoder, config, 2, cpu)
+    least = epochs.least_cost(task, tokens, encoder, config, 2, cpu)
     layer = 4 * 32 * 32 + 2 * 32 * 64
     assert least["steps"] == 4  # 256 unlabelled texts
     assert least["flop"] == 6 * layer * 2 * 10 * (256 + 4 * 16)
-    assert least["bytes"] == steps.ADAM_BYTES * layer * 2 * 4
+    assert least["bytes"] == epochs.ADAM_BYTES * layer * 2 * 4

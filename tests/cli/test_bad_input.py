@@ -8,52 +8,19 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from support.small_texts import QUICK_FLAGS, SmallTask, everything_under, small_task
+from support.commands import Refuse
+from support.small_texts import SmallTask, everything_under
 
 from newfound import CategoryDiscoverer
 from newfound.cli.main import main
 from newfound.data.tables import textfile
-
-Refuse = Callable[..., str]
-
-
-@pytest.fixture
-def refuse(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Refuse:
-    """Run a command that must fail; check how it does, and return the sentence."""
-
-    def run(*arguments: str | Path) -> str:
-        before = {path: _content(path) for path in tmp_path.rglob("*")}
-        capsys.readouterr()
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as exit:
-            code = int(exit.code or 0)
-        out, err = capsys.readouterr()
-        assert code == 2, (out, err)
-        assert out == ""
-        assert {path: _content(path) for path in tmp_path.rglob("*")} == before
-        lines = [line for line in err.splitlines() if not line.startswith("note: ")]
-        assert len(lines) == 1, err
-        assert lines[0].startswith("newfound: ")
-        return lines[0].removeprefix("newfound: ")
-
-    return run
-
-
-def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
-
-
-@pytest.fixture(scope="module")
-def task() -> SmallTask:
-    return small_task()
 
 
 @pytest.fixture
@@ -61,11 +28,6 @@ def table(task: SmallTask, tmp_path: Path) -> Path:
     path = tmp_path / "t.csv"
     path.write_text(task.csv())
     return path
-
-
-@pytest.fixture
-def flags(tiny_encoder: str) -> list[str]:
-    return ["--encoder", tiny_encoder, *QUICK_FLAGS]
 
 
 # Tables.
@@ -99,21 +61,21 @@ TABLES: list[tuple[str, str, bytes, str]] = [
 @pytest.mark.parametrize(
     ("name", "content", "message"), [row[1:] for row in TABLES], ids=[r[0] for r in TABLES]
 )
-@pytest.mark.parametrize("command", ["discover", "estimate"])
+@pytest.mark.parametrize("reader", ["discover", "estimate"])
 def test_tables_that_cannot_be_used(
     refuse: Refuse,
     tmp_path: Path,
     flags: list[str],
-    command: str,
+    reader: str,
     name: str,
     content: bytes,
     message: str,
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    out = ["-o", tmp_path / "run"] if command == "discover" else []
-    flags = flags if command == "discover" else flags[:2]
-    said = refuse(command, path, *out, *flags)
+    out = ["-o", tmp_path / "run"] if reader == "discover" else []
+    flags = flags if reader == "discover" else flags[:2]
+    said = refuse(reader, path, *out, *flags)
     assert message in said
     about_all_tables = ("only one text", "are the same", "3 labels")
     assert str(path) in said or any(part in said for part in about_all_tables)
@@ -202,8 +164,8 @@ def test_odd_texts_are_worked_on(
     code = main(["discover", str(path), "-o", str(out), "--categories", "6", *flags])
     err = capsys.readouterr().err
     assert code == 0, err
-    assert "3 row(s) left out, the first is row 65" in err
-    assert "hold NUL or broken characters" in err
+    assert "3 rows have no text in column 'text' (first: row 65): skipped" in err
+    assert "1 text in column 'text' holds NUL or broken characters" in err
     assert all(line.startswith("note: ") for line in err.splitlines())
     read = pd.read_csv(out / "assignments.csv", dtype=str, keep_default_na=False)
     kept = [text for text in odd if text and text.strip()]
@@ -246,7 +208,7 @@ def test_another_delimiter_is_read_and_said(
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (["--categories", "1"], "1 categories are asked for (--categories, n_categories) but 2"),
+        (["--categories", "1"], "1 category is asked for (--categories, n_categories) but 2"),
         (["--categories", "65"], "but there are only 64 different texts: give at most 64"),
         (["--categories", "many"], "--categories must be auto or a whole number, not 'many'"),
         (["--categories", "4.5"], "--categories must be auto or a whole number, not '4.5'"),
@@ -389,13 +351,13 @@ COMMANDS_ON_RUNS = [
 ]
 
 
-def on_run(command: list[str], run: Path, tmp_path: Path) -> list[str]:
+def on_run(words: list[str], run: Path, tmp_path: Path) -> list[str]:
     names = {"RUN": str(run), "OUT": str(tmp_path / "out.csv")}
-    return [names.get(word, word) for word in command]
+    return [names.get(word, word) for word in words]
 
 
-@pytest.mark.parametrize("command", COMMANDS_ON_RUNS, ids=lambda command: command[0])
-def test_places_that_hold_no_run(refuse: Refuse, tmp_path: Path, command: list[str]) -> None:
+@pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
+def test_places_that_hold_no_run(refuse: Refuse, tmp_path: Path, words: list[str]) -> None:
     foreign = tmp_path / "foreign"
     (foreign / "model").mkdir(parents=True)
     (foreign / "run.json").write_text('{"name": "of another program"}')
@@ -403,25 +365,25 @@ def test_places_that_hold_no_run(refuse: Refuse, tmp_path: Path, command: list[s
     empty = tmp_path / "empty"
     empty.mkdir()
     for run in (tmp_path / "gone", empty, foreign):
-        assert str(run) in refuse(*on_run(command, run, tmp_path))
+        assert str(run) in refuse(*on_run(words, run, tmp_path))
 
 
-@pytest.mark.parametrize("command", COMMANDS_ON_RUNS, ids=lambda command: command[0])
+@pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
 def test_runs_of_a_newer_format(
-    refuse: Refuse, tmp_path: Path, small_run: Path, command: list[str]
+    refuse: Refuse, tmp_path: Path, small_run: Path, words: list[str]
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
     for path in (run / "run.json", run / "model" / "model.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    said = refuse(*on_run(command, run, tmp_path))
+    said = refuse(*on_run(words, run, tmp_path))
     assert "format 99" in said
     assert str(run) in said
 
 
-@pytest.mark.parametrize("command", COMMANDS_ON_RUNS, ids=lambda command: command[0])
+@pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
 @pytest.mark.parametrize("damage", ["half", "list", "no entries"])
 def test_damaged_runs(
-    refuse: Refuse, tmp_path: Path, small_run: Path, command: list[str], damage: str
+    refuse: Refuse, tmp_path: Path, small_run: Path, words: list[str], damage: str
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
     for path in (run / "run.json", run / "categories.json", run / "model" / "model.json"):
@@ -429,7 +391,7 @@ def test_damaged_runs(
         path.write_text(
             {"half": text[: len(text) // 2], "list": "[7]", "no entries": '{"format": 1}'}[damage]
         )
-    said = refuse(*on_run(command, run, tmp_path))
+    said = refuse(*on_run(words, run, tmp_path))
     assert str(run) in said
 
 
@@ -473,11 +435,9 @@ def test_what_predict_refuses(refuse: Refuse, tmp_path: Path, table: Path, small
     )
 
 
-def test_a_fault_in_the_middle_of_a_pipe(
-    small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuse: Refuse
-) -> None:
-    monkeypatch.setattr(sys, "stdin", ["rain\n", '{"text": ["a", "list"]}\n'])
-    said = refuse("predict", small_run, "-", "-o", tmp_path / "out.csv")
+def test_a_fault_in_the_middle_of_a_pipe(small_run: Path, tmp_path: Path, refuse: Refuse) -> None:
+    lines = 'rain\n{"text": ["a", "list"]}\n'
+    said = refuse("predict", small_run, "-", "-o", tmp_path / "out.csv", stdin=lines)
     assert "standard input, line 2: 'text' is a list or an object" in said
 
 

@@ -1,88 +1,31 @@
-"""The demo data keep what the documentation promises about them."""
+"""`newfound demo`: a discovery on the built-in data."""
 
+import json
 import re
-from itertools import combinations
+import shutil
+from pathlib import Path
 
-import pandas as pd
-import pytest
-
-from newfound.data import demo
+from support.commands import Command
 
 
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    return demo.load()
+def test_demo(command: Command, flags: list[str], tmp_path: Path) -> None:
+    done = command("demo", "-o", tmp_path / "demo", *flags)
+    assert done.code == 0, done.err
+    assert re.match(r"Demo: 1,095 help-desk messages, \d+ of them labelled with \d+", done.out)
+    assert re.search(r"all \d+\.\d%, known \d+\.\d%, novel \d+\.\d%", done.out)
+    run = json.loads((tmp_path / "demo" / "run.json").read_text())
+    assert set(run["scores"]) == {"all", "known", "novel", "nmi", "ari"}
+    assert command("demo", "-o", tmp_path / "demo", *flags).code == 0  # again, without --force
 
 
-def words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-def test_columns_and_missing_labels(table: pd.DataFrame) -> None:
-    assert list(table.columns) == ["text", "label", "truth"]
-    assert all(isinstance(text, str) for text in table["text"])
-    assert all(isinstance(truth, str) for truth in table["truth"])
-    assert all(label is None or isinstance(label, str) for label in table["label"])
-
-
-def test_number_of_texts_and_categories(table: pd.DataFrame) -> None:
-    assert 1000 <= len(table) <= 1150
-    assert table["truth"].nunique() == 18
-    assert table["label"].dropna().nunique() == 12
-
-
-def test_sizes_are_uneven(table: pd.DataFrame) -> None:
-    sizes = table["truth"].value_counts()
-    assert 25 <= sizes.min() <= 35
-    assert 110 <= sizes.max() <= 135
-    assert sizes.nunique() >= 12
-
-
-def test_given_labels_are_true(table: pd.DataFrame) -> None:
-    labelled = table[table["label"].notna()]
-    assert (labelled["label"] == labelled["truth"]).all()
-
-
-def test_about_a_fifth_of_each_known_category_is_labelled(table: pd.DataFrame) -> None:
-    counts = table["label"].dropna().value_counts()
-    assert counts.min() >= 5
-    shares = counts / table["truth"].value_counts()[counts.index]
-    assert shares.between(0.17, 0.23).all()
-
-
-def test_category_names_are_readable(table: pd.DataFrame) -> None:
-    assert all(re.fullmatch(r"[a-z]+( [a-z]+)*", name) for name in table["truth"].unique())
-
-
-def test_texts_are_clean(table: pd.DataFrame) -> None:
-    for text in table["text"]:
-        assert text == " ".join(text.split())
-        assert text.isprintable()
-        assert words(text)
-
-
-def test_no_duplicates(table: pd.DataFrame) -> None:
-    normalized = [" ".join(words(text)) for text in table["text"]]
-    assert len(set(normalized)) == len(normalized)
-
-
-def test_no_near_copies_within_a_category(table: pd.DataFrame) -> None:
-    for _, group in table.groupby("truth"):
-        bags = [(text, frozenset(words(text))) for text in group["text"]]
-        for (first, a), (second, b) in combinations(bags, 2):
-            assert len(a & b) <= 0.8 * len(a | b), (first, second)
-
-
-def test_no_one_template(table: pd.DataFrame) -> None:
-    """Openings differ and lengths spread within every category, as they do in real messages."""
-    for name, group in table.groupby("truth"):
-        openings = [tuple(words(text)[:3]) for text in group["text"]]
-        assert len(set(openings)) >= 0.9 * len(openings), name
-        lengths = group["text"].map(lambda text: len(words(text)))
-        assert lengths.min() <= 4, name
-        assert lengths.max() >= 30, name
-
-
-def test_order_does_not_give_the_truth_away(table: pd.DataFrame) -> None:
-    same_as_previous = (table["truth"] == table["truth"].shift()).mean()
-    assert same_as_previous < 0.15
+def test_a_demo_replaces_no_other_run(
+    command: Command, small_run: Path, flags: list[str], tmp_path: Path
+) -> None:
+    mine = Path(shutil.copytree(small_run, tmp_path / "mine"))
+    before = {path: path.stat().st_mtime_ns for path in mine.rglob("*")}
+    done = command("demo", "-o", mine, *flags)
+    assert done.code == 2
+    assert (
+        done.err == f"newfound: {mine} holds a run that is no demo; choose another name with -o\n"
+    )
+    assert {path: path.stat().st_mtime_ns for path in mine.rglob("*")} == before

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,18 +33,12 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
+def server(endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch) -> FakeEndpoint:
     monkeypatch.setattr(naming, "PAUSE", 0.01)
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.delenv("NEWFOUND_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    server = FakeEndpoint()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    return endpoint
 
 
 def discover(table: Path, encoder: str, *more: str) -> tuple[int, Path]:
@@ -132,27 +124,6 @@ def test_nothing_is_asked_without_the_flag(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the endpoint was asked")
 
-    monkeypatch.setattr("newfound.describing.renaming.names_from_endpoint", refuse)
+    monkeypatch.setattr("newfound.pipeline.names_from_endpoint", refuse)
     monkeypatch.setenv("NEWFOUND_API_KEY", "secret-key")
     assert discover(table, tiny_encoder)[0] == 0
-
-
-def test_report_is_written_again_or_elsewhere_but_not_over_a_file(
-    table: Path, tiny_encoder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, run = discover(table, tiny_encoder)
-    assert code == 0
-    first = (run / "report.html").read_text()
-    (run / "report.html").unlink()
-    assert main(["report", str(run)]) == 0
-    assert (run / "report.html").read_text() == first
-    other = table.parent / "other.html"
-    assert main(["report", str(run), "-o", str(other)]) == 0
-    assert other.read_text() == first
-    other.write_text("mine")
-    assert main(["report", str(run), "-o", str(other)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert other.read_text() == "mine"
-    assert main(["report", str(run), "-o", str(other), "--force"]) == 0
-    assert other.read_text() == first
-    assert main(["report", str(table.parent / "nothing")]) == 2

@@ -31,7 +31,7 @@ def test_targets_point_into_known(labels: list[str | None]) -> None:
 def test_lengths_must_agree() -> None:
     with pytest.raises(ValueError, match="2 texts, 1 labels and 2 ids"):
         Corpus(["a", "b"], [None], ["1", "2"])
-    with pytest.raises(InputError, match="2 texts but 1 labels: give one per text, None for"):
+    with pytest.raises(InputError, match="2 texts but 1 label: give one per text, None for"):
         Corpus.from_lists(["a", "b"], ["x"])
     with pytest.raises(InputError, match="2 texts but 3 ids"):
         Corpus.from_lists(["a", "b"], ids=[1, 2, 3])

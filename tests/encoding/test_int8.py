@@ -99,7 +99,7 @@ def test_the_library_switches_to_int8_and_saves_full_precision(
     assert cosine.mean() > 0.99
     assert not np.array_equal(before, after)
     # A repeated text, and texts of other lengths in the batch, change nothing.
-    again = fast.fitted_.features([texts[3], texts[0], texts[3]])
+    again = fast.model_.features([texts[3], texts[0], texts[3]])
     np.testing.assert_array_equal(again[0], again[2])
     np.testing.assert_allclose(again[1], after[0], atol=0.02)
     fast.save(tmp_path / "model")

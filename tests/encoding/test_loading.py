@@ -10,7 +10,7 @@ import pytest
 from conftest import save_tiny_encoder
 
 from newfound.encoding import loading as module
-from newfound.encoding.loading import SHORT_NAMES, load_encoder
+from newfound.encoding.loading import SHORT_NAMES, folder_note, load_encoder
 from newfound.errors import InputError
 
 
@@ -143,7 +143,7 @@ def test_what_the_hub_does_not_have(hub: Hub) -> None:
 def test_without_the_hub_s_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     message = refused("somebody/tiny")
-    assert "for the Hub install newfound[hub]" in message
+    assert "newfound[hub] for others on the Hub" in message
 
 
 def test_a_path_is_not_looked_for_in_the_hub(hub: Hub) -> None:
@@ -191,3 +191,30 @@ def test_a_tokeniser_with_more_words_than_the_weights(copy: Path) -> None:
     content["model"]["vocab"]["surplus"] = len(content["model"]["vocab"])
     path.write_text(json.dumps(content))
     assert "they do not belong together" in refused(copy)
+
+
+# Short names.
+
+
+def test_a_short_name_wins_over_a_folder_of_that_name(
+    copy: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(copy, tmp_path / "here" / "bert")
+    monkeypatch.chdir(tmp_path / "here")
+    load_encoder("bert")
+    assert hub.asked == ["google-bert/bert-base-uncased"]
+    assert "--encoder ./bert" in str(folder_note("bert"))
+    load_encoder("./bert")
+    assert len(hub.asked) == 1
+    assert folder_note("./bert") is None
+    assert folder_note("minilm") is None
+
+
+@pytest.mark.parametrize("name", ["minlm", "MiniLM", "mpnett"])
+def test_a_misspelt_short_name_gets_a_suggestion(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    meant = "mpnet" if "p" in name else "minilm"
+    assert refused(name).endswith(f"; did you mean {meant!r}?")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert refused(name).endswith(f"; did you mean {meant!r}?")

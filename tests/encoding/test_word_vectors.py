@@ -8,7 +8,7 @@ from support.small_texts import everything_under
 
 from newfound.encoding import word_vectors as glove
 from newfound.encoding.word_vectors import WordVectors, cut, parts, read_vectors
-from newfound.errors import InputError
+from newfound.errors import DamagedFileError, InputError
 
 TABLE = "the 1 0\ncard 0 1\nlost 0 3\ndo 1 1\nn't 5 5\n's 9 9\ntop-up 7 7\nfee 2 2\n"
 
@@ -116,7 +116,7 @@ def test_what_was_stored_gives_the_same_vectors_without_the_table(
     loaded = WordVectors.load(tmp_path / "model")
     assert np.array_equal(loaded(texts), before)
     (tmp_path / "model" / "words.json").write_text('["the"]')
-    with pytest.raises(ValueError, match="1 words, but vectors of shape"):
+    with pytest.raises(DamagedFileError, match="1 words, but vectors of shape"):
         WordVectors.load(tmp_path / "model")
 
 

@@ -11,11 +11,11 @@ from support.drawn_states import Drawn, draw
 from support.small_texts import KNOWN, SmallTask, small_task
 from torch import Tensor
 
+from newfound import CategoryDiscoverer
 from newfound.clustering.assignment import assign
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.metrics import accuracy
 from newfound.data.task import Task, make_task
-from newfound.discoverer import CategoryDiscoverer
 from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.loading import load_encoder

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.fake_run import write_fake_run
 
 import newfound.report.sample
 from newfound.report import write_report
+from newfound.storage.run_folder import read_run
 
 SECONDS = 2.0  # until the page is usable
 
@@ -37,7 +39,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         key = (texts, known, novel, evil)
         if key not in made:
             folder = tmp_path_factory.mktemp("run")
-            made[key] = write_report(write_fake_run(folder, texts, known, novel, 1, evil=evil))
+            run = write_fake_run(folder, texts, known, novel, 1, evil=evil)
+            made[key] = write_report(read_run(run), run / "report.html")
         return made[key]
 
     return write
@@ -163,15 +166,16 @@ class TestLoading:
     ) -> None:
         monkeypatch.setattr(newfound.report.sample, "TOO_MANY", 500)
         monkeypatch.setattr(newfound.report.sample, "SAMPLE", 300)
-        page = opened(browser, write_report(write_fake_run(tmp_path, 600, 5, 3, 0)))
+        run = read_run(write_fake_run(tmp_path, 600, 5, 3, 0))
+        page = opened(browser, write_report(run, tmp_path / "report.html"))
         hint = page.run("document.getElementById('map-hint').textContent")
         assert "300 of the 600 texts" in hint
 
     def test_a_run_with_nothing_recorded(self, browser: Browser, tmp_path: Path) -> None:
-        write_fake_run(tmp_path, 40, 0, 3, 0)
-        (tmp_path / "run.json").write_text('{"format": 1}')
-        (tmp_path / "history.jsonl").unlink()
-        page = opened(browser, write_report(tmp_path))
+        whole = read_run(write_fake_run(tmp_path, 40, 0, 3, 0))
+        nothing: dict[str, Any] = {"config": {}, "seconds": {}, "versions": {}, "notes": ()}
+        bare = replace(whole, **nothing, history=(), estimate=None, matching=None, command=None)
+        page = opened(browser, write_report(bare, tmp_path / "report.html"))
         assert page.complaints() == []
         assert "could not be drawn" not in page.run("document.getElementById('main').textContent")
 

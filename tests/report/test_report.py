@@ -20,16 +20,18 @@ from hypothesis import strategies as st
 from support.fake_run import EVIL, write_fake_run
 
 from newfound.cli.main import build_parser
+from newfound.clustering.estimate import Estimate
+from newfound.data.corpus import Corpus
 from newfound.errors import InputError
 from newfound.report import write_report
 from newfound.report.data import prepare
 from newfound.report.findings import findings
 from newfound.report.page import page
-from newfound.report.run import Run, read_run
 from newfound.report.sample import SAMPLE, map_sample, quotas
 from newfound.report.shape import parts
 from newfound.report.shown import UNSEEN, embedded, shown
-from newfound.result import Category
+from newfound.result import Category, Result
+from newfound.storage.run_folder import read_run
 
 
 def category(at: int, kind: str, size: int, total: int, **other: Any) -> Category:
@@ -43,8 +45,8 @@ def category(at: int, kind: str, size: int, total: int, **other: Any) -> Categor
     return Category(**(values | other))
 
 
-def quiet_run(known: int = 8, novel: int = 4, each: int = 30) -> Run:
-    """Return a run in which nothing deserves a remark."""
+def quiet_run(known: int = 8, novel: int = 4, each: int = 30) -> Result:
+    """Return a result in which nothing deserves a remark."""
     total = (known + novel) * each
     kinds = ["known"] * known + ["novel"] * novel
     of = np.repeat(np.arange(known + novel), each)
@@ -52,36 +54,54 @@ def quiet_run(known: int = 8, novel: int = 4, each: int = 30) -> Run:
     distances = np.full((known, known + novel), 0.8)
     distances[np.arange(known), np.arange(known)] = 0.1
     categories = [category(i, kind, each, total) for i, kind in enumerate(kinds)]
-    names = [c.name for c in categories]
-    return Run(
-        name="run",
-        texts=[f"text {i}" for i in range(total)],
-        category=of,
-        predicted=of.copy(),
-        given=(of < known) & (np.arange(total) % 3 == 0),
+    labelled = (of < known) & (np.arange(total) % 3 == 0)
+    return Result(
+        corpus=Corpus(
+            texts=[f"text {i}" for i in range(total)],
+            labels=[categories[c].name if g else None for c, g in zip(of, labelled, strict=True)],
+            ids=[str(i) for i in range(total)],
+        ),
+        categories=tuple(categories),
+        assigned=of,
+        predicted=of,
         probability=np.full(total, 0.9),
-        xy=rng.normal(size=(total, 2)) + 20 * of[:, None],
-        categories=categories,
-        info={
-            "format": 1,
-            "matching": {
-                "labelled": names[:known],
-                "prototypes": names,
-                "distances": distances.tolist(),
-            },
-        },
-        history=[],
+        positions=rng.normal(size=(total, 2)) + 20 * of[:, None],
+        matching=distances,
+        config={"seed": 0, "n_categories": "auto"},
+        device="cpu",
     )
 
 
-def changed(run: Run, at: int, **values: Any) -> Run:
-    """Return the run with other values for one category."""
+def changed(run: Result, at: int, **values: Any) -> Result:
+    """Return the result with other values for one category."""
     categories = list(run.categories)
     categories[at] = replace(categories[at], **values)
-    return replace(run, categories=categories)
+    return replace(run, categories=tuple(categories))
 
 
-def found(run: Run) -> dict[str, list[tuple[int, int | None]]]:
+def with_values(run: Result, name: str, rows: Any, value: Any) -> Result:
+    """Return the result with a value in some rows of one of its arrays."""
+    array = getattr(run, name).copy()
+    array[rows] = value
+    return replace(run, **{name: array})
+
+
+def labelled_texts(run: Result, category: int) -> np.ndarray:
+    """Return the rows of a category's labelled texts."""
+    return np.flatnonzero(run.labelled & (run.assigned == category))
+
+
+def with_labels(run: Result, rows: np.ndarray) -> Result:
+    """Return the result with labels also on the texts of a mask."""
+    names = run.labels
+    labels = [
+        name if more else label
+        for name, more, label in zip(names, rows, run.corpus.labels, strict=True)
+    ]
+    return replace(run, corpus=replace(run.corpus, labels=labels))
+
+
+def found(run: Result) -> dict[str, list[tuple[int, int | None]]]:
     return {f.kind: [(i.category, i.other) for i in f.items] for f in findings(run)}
 
 
@@ -89,11 +109,11 @@ class TestReading:
     @pytest.mark.parametrize("parquet", [False, True])
     def test_texts_come_back_as_they_were(self, tmp_path: Path, parquet: bool) -> None:
         run = read_run(write_fake_run(tmp_path, 60, 16, 4, 0, evil=True, parquet=parquet))
-        assert len(run.texts) == 60
-        assert set(EVIL) <= set(run.texts)
-        assert run.xy.shape == (60, 2)
-        assert run.given.sum() == run.info["labelled"]
-        sizes = np.bincount(run.category, minlength=20)
+        assert len(run.corpus) == 60
+        assert set(EVIL) <= set(run.corpus.texts)
+        assert run.map_positions.shape == (60, 2)
+        assert run.labelled.sum() == sum(c.labelled for c in run.categories)
+        sizes = np.bincount(run.assigned, minlength=20)
         assert [c.size for c in run.categories] == sizes.tolist()
 
     def test_words_that_mean_missing_elsewhere_are_texts(self, tmp_path: Path) -> None:
@@ -101,7 +121,7 @@ class TestReading:
         table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
         table.loc[:2, "text"] = ["NA", "null", "None"]
         table.to_csv(tmp_path / "assignments.csv", index=False)
-        assert read_run(tmp_path).texts[:3] == ["NA", "null", "None"]
+        assert read_run(tmp_path).corpus.texts[:3] == ["NA", "null", "None"]
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_line_ends_inside_texts_stay_there(self, tmp_path: Path, end: str) -> None:
@@ -111,8 +131,8 @@ class TestReading:
         table.loc[:3, "text"] = wanted
         table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
         run = read_run(tmp_path)
-        assert run.texts[:4] == wanted
-        assert np.isfinite(run.xy).all()
+        assert run.corpus.texts[:4] == wanted
+        assert np.isfinite(run.map_positions).all()
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_characters_without_a_language_stay_as_they_are(self, tmp_path: Path, end: str) -> None:
@@ -121,10 +141,10 @@ class TestReading:
         wanted = ["one\rtwo", "\ue000 and \ue001"]
         table.loc[:1, "text"] = wanted
         table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
-        assert read_run(tmp_path).texts[:2] == wanted
+        assert read_run(tmp_path).corpus.texts[:2] == wanted
 
     def test_a_folder_that_is_none(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="is not a folder"):
+        with pytest.raises(InputError, match="does not exist"):
             read_run(tmp_path / "absent")
 
     @pytest.mark.parametrize("name", ["run.json", "categories.json", "assignments.csv"])
@@ -202,11 +222,11 @@ class TestFindings:
 
     def test_known_without_a_new_text(self) -> None:
         run = quiet_run()
-        assert found(replace(run, given=run.given | (run.category == 3))) == {"absent": [(3, 2)]}
+        assert found(with_labels(run, run.assigned == 3)) == {"absent": [(3, 2)]}
 
     def test_no_absence_when_all_texts_are_labelled(self) -> None:
         run = quiet_run(novel=0)
-        assert "absent" not in found(replace(run, given=np.ones(len(run.texts), dtype=bool)))
+        assert "absent" not in found(with_labels(run, run.assigned >= 0))
 
     def test_novel_close_to_known(self) -> None:
         run = changed(quiet_run(), 9, nearest=2, nearest_distance=0.2)
@@ -216,28 +236,28 @@ class TestFindings:
         assert found(changed(quiet_run(), 2, nearest=9, nearest_distance=0.2)) == {}
 
     def test_novel_that_matches_labels_as_well_as_the_match(self) -> None:
-        run = quiet_run()
-        run.info["matching"]["distances"][4][10] = 0.105
+        run = with_values(quiet_run(), "matching", (4, 10), 0.105)
         assert found(run) == {"same": [(10, 4)]}
 
     def test_novel_that_takes_labelled_texts(self) -> None:
         run = quiet_run()
-        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:6]] = 8
+        run = with_values(run, "predicted", labelled_texts(run, 1)[:6], 8)
         assert found(run) == {"same": [(8, 1)]}
 
     def test_known_that_takes_labelled_texts(self) -> None:
         run = quiet_run()
-        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:6]] = 5
+        run = with_values(run, "predicted", labelled_texts(run, 1)[:6], 5)
         assert found(run) == {"doubted": [(1, 5)]}
 
     def test_a_few_moved_texts_are_no_news(self) -> None:
         run = quiet_run()
-        run.predicted[np.flatnonzero(run.given & (run.category == 1))[:2]] = 8
+        run = with_values(run, "predicted", labelled_texts(run, 1)[:2], 8)
         assert found(run) == {}
 
     def test_two_in_one(self) -> None:
         run = quiet_run()
-        run.xy[np.flatnonzero(run.category == 6)[:12]] += 9
+        rows = np.flatnonzero(run.assigned == 6)[:12]
+        run = with_values(run, "positions", rows, run.map_positions[rows] + 9)
         assert found(run) == {"two": [(6, None)]}
 
     def test_small(self) -> None:
@@ -255,27 +275,24 @@ class TestFindings:
 
     def test_unsure_overall_counts_only_texts_without_a_label(self) -> None:
         run = quiet_run()
-        low = np.where(run.given, 0.1, 0.9)
+        low = np.where(run.labelled, 0.1, 0.9)
         assert found(replace(run, probability=low)) == {}
         assert found(replace(run, probability=1 - low)) == {"unsure": []}
 
     def test_number_of_categories(self) -> None:
         run = quiet_run()
-        tried = {"candidates": [8, 12, 16], "scores": [0.1, 0.5, 0.2]}
-        run.info["estimate"] = tried | {"estimate": 12, "low": 11, "high": 13}
-        assert found(run) == {}
-        run.info["estimate"] |= {"low": 8, "high": 16}
-        assert found(run) == {"wide": []}
-        tried["scores"] = [0.1, 0.5, 0.9]
-        run.info["estimate"] = tried | {"estimate": 15, "low": 14, "high": 16}
-        assert found(run) == {"edge": []}
+        sure = Estimate(12, [8, 12, 16], [0.1, 0.5, 0.2], low=11, high=13, how="")
+        assert found(replace(run, estimate=sure)) == {}
+        assert found(replace(run, estimate=replace(sure, low=8, high=16))) == {"wide": []}
+        edge = Estimate(15, [8, 12, 16], [0.1, 0.5, 0.9], low=14, high=16, how="")
+        assert found(replace(run, estimate=edge)) == {"edge": []}
 
     def test_nothing_novel(self) -> None:
         assert found(quiet_run(novel=0)) == {"no-novel": []}
 
     def test_notes_of_the_run_come_last_and_in_bounds(self) -> None:
-        run = changed(quiet_run(), 11, size=4)
-        run.info["notes"] = [f"note {i}" for i in range(60)]
+        notes = tuple(f"note {i}" for i in range(60))
+        run = replace(changed(quiet_run(), 11, size=4), notes=notes)
         last = findings(run)[-1]
         assert (last.kind, last.level, len(last.lines)) == ("notes", "note", 51)
         assert last.lines[-1] == "and 10 more in run.json"
@@ -331,7 +348,7 @@ class TestSample:
 
 class TestData:
     def test_the_commands_that_it_proposes_are_commands(self, tmp_path: Path) -> None:
-        data = prepare(read_run(write_fake_run(tmp_path / "a run", 60, 3, 2, 1)))
+        data = prepare(read_run(write_fake_run(tmp_path / "a run", 60, 3, 2, 1)), "a run")
         proposed = [step["code"] for step in data["steps"] if "code" in step]
         assert proposed
         for command in proposed:
@@ -352,21 +369,19 @@ class TestData:
         run = quiet_run()
         texts = prepare(run)["texts"]
         placed = np.stack([texts["x"], texts["y"]], axis=1).astype(float) * [1, -1]
-        wanted = run.xy - run.xy.mean(axis=0)
+        wanted = run.map_positions - run.map_positions.mean(axis=0)
         placed -= placed.mean(axis=0)
         scale = (placed * wanted).sum() / (wanted**2).sum()
         assert np.abs(placed - scale * wanted).max() < 2
 
     def test_a_text_without_a_place_is_left_out_and_counted(self) -> None:
-        run = quiet_run()
-        run.xy[7] = np.nan
+        run = with_values(quiet_run(), "positions", 7, np.nan)
         texts = prepare(run)["texts"]
-        assert (len(texts["text"]), texts["unplaced"]) == (len(run.texts) - 1, 1)
+        assert (len(texts["text"]), texts["unplaced"]) == (len(run.corpus) - 1, 1)
         assert "text 7" not in texts["text"]
 
     def test_the_models_other_answer_is_kept(self) -> None:
-        run = quiet_run()
-        run.predicted[0] = 9
+        run = with_values(quiet_run(), "predicted", 0, 9)
         data = prepare(run)
         assert data["texts"]["predicted"] == {0: 9}
         assert data["categories"][0]["moved"] == [[9, 1]]
@@ -380,7 +395,9 @@ class TestData:
     def test_twenty_thousand_texts_stay_under_eight_megabytes(self, text: str) -> None:
         run = quiet_run(known=100, novel=60, each=125)
         many = [replace(c, examples=(text,) * 5, border=(text,) * 5) for c in run.categories]
-        run = replace(run, texts=[f"{i} {text}" for i in range(20_000)], categories=many)
+        texts = [f"{i} {text}" for i in range(20_000)]
+        corpus = replace(run.corpus, texts=texts)
+        run = replace(run, corpus=corpus, categories=tuple(many))
         data = prepare(run)
         assert len(page(data).encode("utf-8")) < 8_000_000
         # No more is cut away than must be.
@@ -388,8 +405,8 @@ class TestData:
 
     def test_no_number_that_json_lacks(self) -> None:
         run = changed(quiet_run(), 0, confidence=float("nan"), nearest=-1)
-        run.probability[3] = np.nan
-        run = replace(run, history=[{"stage": "training", "epoch": 1, "loss": float("inf")}])
+        run = with_values(run, "probability", 3, np.nan)
+        run = replace(run, history=({"stage": "training", "epoch": 1, "loss": float("inf")},))
         data = prepare(run)
         embedded(data)
         assert data["categories"][0]["confidence"] is None
@@ -410,12 +427,11 @@ class TestData:
             {"stage": "training", "epoch": e, "loss": 1 / e, "term": 1 / e, "other": 2.0}
             for e in (1, 2, 3)
         ]
-        curves = prepare(replace(quiet_run(), history=rows))["curves"]
+        curves = prepare(replace(quiet_run(), history=tuple(rows)))["curves"]
         assert [curve["name"] for curve in curves] == ["loss", "other"]
 
     def test_scores_are_percentages(self) -> None:
-        run = quiet_run()
-        run.info["scores"] = {"all": 57.2, "known": 71.2, "novel": None}
+        run = replace(quiet_run(), scores={"all": 57.2, "known": 71.2, "novel": None})
         shown_score = prepare(run)["numbers"][-1]
         assert (shown_score["value"], shown_score["note"]) == (
             "57%",
@@ -424,7 +440,7 @@ class TestData:
 
     def test_a_bare_run_needs_no_records(self) -> None:
         run = quiet_run(known=0, novel=3)
-        data = prepare(replace(run, info={"format": 1}))
+        data = prepare(replace(run, matching=None, config={}))
         assert (data["matching"], data["estimate"], data["curves"]) == (None, None, [])
         assert data["title"] == "90 texts: 0 known and 3 novel categories"
 
@@ -458,7 +474,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the same report twice: with ordinary and with hostile texts."""
     folder = tmp_path_factory.mktemp("pages")
     return [
-        write_report(write_fake_run(folder / str(evil), 60, 16, 4, 0, evil=evil)).read_text()
+        write_report(
+            read_run(write_fake_run(folder / str(evil), 60, 16, 4, 0, evil=evil)),
+            folder / f"{evil}.html",
+        ).read_text()
         for evil in (False, True)
     ]
 
@@ -500,21 +519,16 @@ class TestPage:
 
 
 class TestWriting:
-    def test_beside_the_run_or_elsewhere(self, tmp_path: Path) -> None:
-        run = write_fake_run(tmp_path / "run", 30, 3, 2, 0)
-        assert write_report(run) == run / "report.html"
-        other = write_report(run, tmp_path / "other.html")
-        assert other.read_text() == (run / "report.html").read_text()
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["other.html", "run"]
-
-    def test_a_name_for_the_folder(self, tmp_path: Path) -> None:
-        run = write_fake_run(tmp_path / ".unfinished", 30, 3, 2, 0)
-        text = write_report(run, name="final run").read_text()
-        assert "newfound report 'final run'" in text
-        assert ".unfinished" not in text
+    def test_the_page_names_the_folder_as_the_caller_does(self, tmp_path: Path) -> None:
+        run = read_run(write_fake_run(tmp_path / "run", 30, 3, 2, 0))
+        path = tmp_path / "report.html"
+        assert write_report(run, path, name="final run") == path
+        assert "newfound report 'final run'" in path.read_text()
+        assert str(tmp_path) not in path.read_text()
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "run"]
 
     def test_no_folder_to_write_to(self, tmp_path: Path) -> None:
-        run = write_fake_run(tmp_path / "run", 30, 3, 2, 0)
+        run = read_run(write_fake_run(tmp_path / "run", 30, 3, 2, 0))
         with pytest.raises(InputError, match="cannot write"):
             write_report(run, tmp_path / "absent" / "report.html")
 
@@ -526,7 +540,8 @@ class TestWriting:
     @given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=40))
     def test_any_name_and_text_can_be_written(self, name: str, text: str) -> None:
         run = changed(quiet_run(), 9, name=name, keywords=(text,), examples=(text,))
-        run.texts[0] = text
+        texts = [text, *run.corpus.texts[1:]]
+        run = replace(run, corpus=replace(run.corpus, texts=texts))
         markup = Markup(page(prepare(run)))
         data = json.loads(markup.inside["script"][0])
         assert data["categories"][9]["name"] == (shown(name, 80) or "(no name)")

@@ -15,27 +15,33 @@ from support.fake_run import EVIL, write_fake_run
 
 from newfound.cli.main import main
 from newfound.errors import InputError
-from newfound.report.run import read_run
+from newfound.result import Result
 from newfound.storage.export import (
     Selection,
     _intent_name,
     _renamed,
     _write_labelstudio,
     _write_rasa,
-    export_run,
+    export_result,
     select,
 )
+from newfound.storage.run_folder import read_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_fake_run(tmp_path_factory.mktemp("runs") / "run", 300, 4, 3, seed=0)
 
 
 @pytest.fixture(scope="module")
-def evil_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(folder: Path) -> Result:
+    return read_run(folder)
+
+
+@pytest.fixture(scope="module")
+def evil_run(tmp_path_factory: pytest.TempPathFactory) -> Result:
     folder = tmp_path_factory.mktemp("runs") / "evil"
-    return write_fake_run(folder, 300, 12, 8, seed=0, evil=True, parquet=True)
+    return read_run(write_fake_run(folder, 300, 12, 8, seed=0, evil=True, parquet=True))
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -85,60 +91,59 @@ def check_labelstudio(path: Path) -> tuple[list[dict], list[str]]:
     return tasks, names
 
 
-def test_csv_holds_every_text_as_it_was(evil_run: Path, tmp_path: Path) -> None:
+def test_csv_holds_every_text_as_it_was(evil_run: Result, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    export_run(evil_run, out, "csv")
-    run = read_run(evil_run)
+    export_result(evil_run, out, "csv")
     rows = read_csv(out)
-    assert [row["label"] for row in rows] == [run.categories[i].name for i in run.category]
-    assert [row["text"] for row in rows] == run.texts
+    assert [row["label"] for row in rows] == evil_run.labels.tolist()
+    assert [row["text"] for row in rows] == evil_run.corpus.texts
 
 
 def test_labelstudio_gets_labels_as_annotations_and_answers_as_predictions(
-    run: Path, tmp_path: Path
+    run: Result, tmp_path: Path
 ) -> None:
     out = tmp_path / "tasks.json"
-    paths, _, notes = export_run(run, out, "labelstudio")
+    paths, _, notes = export_result(run, out, "labelstudio")
     assert paths == [out, tmp_path / "tasks.xml"]
     assert notes == []
     tasks, names = check_labelstudio(out)
-    source = read_run(run)
+    source = run
     assert names == [category.name for category in source.categories]
     for i, task in enumerate(tasks):
-        answer = task["annotations" if source.given[i] else "predictions"][0]
-        assert task["data"]["text"] == source.texts[i]
-        assert answer["result"][0]["value"]["choices"] == [names[source.category[i]]]
-        if not source.given[i]:
+        answer = task["annotations" if source.labelled[i] else "predictions"][0]
+        assert task["data"]["text"] == source.corpus.texts[i]
+        assert answer["result"][0]["value"]["choices"] == [names[source.assigned[i]]]
+        if not source.labelled[i]:
             assert answer["score"] == pytest.approx(source.probability[i], abs=1e-4)
 
 
-def test_labelstudio_takes_any_name_and_text(evil_run: Path, tmp_path: Path) -> None:
-    export_run(evil_run, tmp_path / "tasks.json", "labelstudio")
+def test_labelstudio_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
+    export_result(evil_run, tmp_path / "tasks.json", "labelstudio")
     tasks, names = check_labelstudio(tmp_path / "tasks.json")
-    assert [task["data"]["text"] for task in tasks] == read_run(evil_run).texts
+    assert [task["data"]["text"] for task in tasks] == evil_run.corpus.texts
     assert len(names) == 20
     # Label Studio would put a field of the task in the place of these.
     assert not any(re.search(r"\$[\w\[\].{}]", name) for name in names)
 
 
-def test_rasa_gets_an_intent_a_category(run: Path, tmp_path: Path) -> None:
+def test_rasa_gets_an_intent_a_category(run: Result, tmp_path: Path) -> None:
     out = tmp_path / "nlu.yml"
-    _, _, notes = export_run(run, out, "rasa")
-    source = read_run(run)
+    _, _, notes = export_result(run, out, "rasa")
+    source = run
     intents = read_rasa(out)
     assert list(intents) == [c.name.replace(" ", "_") for c in source.categories]
     for i, examples in enumerate(intents.values()):
-        texts = [source.texts[row] for row in np.flatnonzero(source.category == i)]
+        texts = [source.corpus.texts[row] for row in np.flatnonzero(source.assigned == i)]
         assert examples == list(dict.fromkeys(texts))
     assert notes[0].startswith("intent names differ from category names where needed: ")
 
 
-def test_rasa_takes_any_name_and_text(evil_run: Path, tmp_path: Path) -> None:
-    export_run(evil_run, tmp_path / "nlu.yml", "rasa")
+def test_rasa_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
+    export_result(evil_run, tmp_path / "nlu.yml", "rasa")
     intents = read_rasa(tmp_path / "nlu.yml")
     assert all(re.fullmatch(r"[\w.-]+", name) for name in intents)
-    source = read_run(evil_run)
-    used = {int(i) for i in source.category}
+    source = evil_run
+    used = {int(i) for i in source.assigned}
     assert len(intents) == len(used)
     lines = [line for examples in intents.values() for line in examples]
     assert EVIL[-1] in lines
@@ -188,39 +193,37 @@ def test_names_that_fit_stay_and_no_two_become_one() -> None:
     assert notes[0].endswith("and 1 more")
 
 
-def test_categories_kind_and_probability_choose_the_texts(run: Path) -> None:
-    source = read_run(run)
+def test_categories_kind_and_probability_choose_the_texts(run: Result) -> None:
+    source = run
     first, last = source.categories[0].name, source.categories[-1].name
     assert select(source, [first, last], "all", 0).names == [first, last]
     assert select(source, [first, last], "novel", 0).names == [last]
     assert select(source, [], "known", 0).names == [c.name for c in source.categories[:4]]
     chosen = select(source, [], "all", 0.8)
     assert (chosen.given | (chosen.probability >= 0.8)).all()
-    assert len(chosen.texts) == (source.given | (source.probability >= 0.8)).sum() < 300
-    assert chosen.given.sum() == source.given.sum()
+    assert len(chosen.texts) == (source.labelled | (source.probability >= 0.8)).sum() < 300
+    assert chosen.given.sum() == source.labelled.sum()
 
 
-def test_what_cannot_be_exported_is_said(run: Path, tmp_path: Path) -> None:
-    name = read_run(run).categories[-1].name
+def test_what_cannot_be_exported_is_said(run: Result, tmp_path: Path) -> None:
+    name = run.categories[-1].name
     bad = [
         ({"categories": [name[:-1]]}, f"did you mean {name!r}"),
         ({"categories": ["zzzzz"]}, "newfound info"),
-        ({"categories": [name], "kind": "known"}, "no text of run is left to export"),
+        ({"categories": [name], "kind": "known"}, "no text of the run is left to export"),
         ({"min_probability": 1.5}, "between 0 and 1"),
         ({"min_probability": float("nan")}, "between 0 and 1"),
     ]
     for options, said in bad:
         with pytest.raises(InputError, match=re.escape(said)):
-            export_run(run, tmp_path / "out.csv", "csv", **options)
+            export_result(run, tmp_path / "out.csv", "csv", **options)
     for to, file, said in (
         ("rasa", "out.json", ".yml or .yaml"),
         ("labelstudio", "out.xml", ".json"),
         ("csv", "missing/out.csv", "cannot write"),
     ):
         with pytest.raises(InputError, match=said):
-            export_run(run, tmp_path / file, to)
-    with pytest.raises(InputError, match="is not a folder"):
-        export_run(tmp_path / "nothing", tmp_path / "out.csv", "csv")
+            export_result(run, tmp_path / file, to)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -228,10 +231,10 @@ def test_what_cannot_be_exported_is_said(run: Path, tmp_path: Path) -> None:
     ("to", "file", "there"), [("csv", "a.csv", "a.csv"), ("labelstudio", "a.json", "a.xml")]
 )
 def test_the_command_keeps_a_file_unless_forced(
-    run: Path, tmp_path: Path, to: str, file: str, there: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, to: str, file: str, there: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / there).write_text("mine")
-    command = ["export", str(run), "--to", to, "-o", str(tmp_path / file), "--kind", "novel"]
+    command = ["export", str(folder), "--to", to, "-o", str(tmp_path / file), "--kind", "novel"]
     assert main(command) == 2
     assert f"{there} exists" in capsys.readouterr().err
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]

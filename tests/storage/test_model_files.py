@@ -13,7 +13,10 @@ from safetensors.numpy import load_file, save_file
 from support.small_texts import QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError
-from newfound.storage.model_files import FORMAT, read_categories
+from newfound.errors import DamagedFileError
+from newfound.storage.categories import read_categories
+from newfound.storage.formats import MODEL_FORMAT
+from newfound.storage.model_files import FEATURE_MAPS, load_model
 
 FILES = {
     "encoder.json",
@@ -70,7 +73,7 @@ def refused(folder: Path) -> str:
 def test_a_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path]) -> None:
     assert everything_under(saved[1]) == FILES
     about = json.loads((saved[1] / "model.json").read_text())
-    assert about["format"] == FORMAT
+    assert about["format"] == MODEL_FORMAT
     assert about["known"] == ["bank", "travel"]
     assert about["config"]["settings"]["epochs"] == 1
     assert len(about["categories"]) == 4
@@ -186,9 +189,9 @@ def test_prototypes_of_another_model_are_said(copy: Path) -> None:
 
 
 def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
-    change(copy, format=FORMAT + 1)
+    change(copy, format=MODEL_FORMAT + 1)
     message = refused(copy)
-    assert f"has format {FORMAT + 1}" in message
+    assert f"has format {MODEL_FORMAT + 1}" in message
     assert "install a newer newfound" in message
 
 
@@ -227,12 +230,52 @@ def test_categories_are_read_back_or_said_to_be_damaged(
     path = tmp_path / "categories.json"
     entries = json.loads((saved[1] / "model.json").read_text())["categories"]
     path.write_text(json.dumps(entries))
-    assert read_categories(path) == saved[0].category_list_
+    assert read_categories(path) == saved[0].model_.categories
     for content in ("{", "{}", "[{}]", "[1]", '["a"]', "null"):
         path.write_text(content)
-        if content == "{}":
-            continue
-        with pytest.raises(InputError, match="damaged"):
+        with pytest.raises(DamagedFileError, match=r"categories\.json"):
             read_categories(path)
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(DamagedFileError, match=r"gone\.json"):
         read_categories(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"architecture": {}},
+        {"architecture": {"width": "wide"}},
+        {"heads": 0},
+        {"heads": 5},
+        {"layers": 9},
+        {"vocabulary": 10**12},
+        {"activation": "softsign"},
+        {"speed": 1},
+        {"pooling": "max"},
+        {"head": "two"},
+        {"logits": "some"},
+        {"logits": 7},
+        {"max_tokens": -1},
+        {"normalise": None},
+    ],
+)
+def test_a_changed_encoder_file_is_damage(copy: Path, changes: dict[str, Any]) -> None:
+    settings = json.loads((copy / "encoder.json").read_text())
+    shape = settings["architecture"]
+    inside = changes.keys() - settings.keys()
+    settings["architecture"] = shape | {name: changes[name] for name in inside}
+    settings.update({name: value for name, value in changes.items() if name not in inside})
+    (copy / "encoder.json").write_text(json.dumps(settings))
+    assert "damaged" in refused(copy)
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, RuntimeError, KeyError, ValueError])
+def test_our_own_mistakes_are_not_called_damage(
+    copy: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(folder: Path) -> None:
+        raise error("a bug of ours")
+
+    monkeypatch.setitem(FEATURE_MAPS, "encoder", mistaken)
+    with pytest.raises(error, match="a bug of ours") as caught:
+        load_model(copy, "cpu")
+    assert not isinstance(caught.value, InputError)

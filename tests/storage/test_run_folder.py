@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,22 @@ import pytest
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError
+from newfound.cli.main import main
+from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
+from newfound.pipeline import discover
+from newfound.report import write_report
+from newfound.result import Result
+from newfound.storage.categories import read_categories
+from newfound.storage.formats import RUN_FORMAT
+from newfound.storage.model_files import load_model
 from newfound.storage.run_folder import (
-    FORMAT,
     check_run_folder,
     new_run,
     read_run,
-    versions,
     write_run,
 )
+from newfound.versions import versions
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +44,20 @@ def task() -> SmallTask:
 
 
 @pytest.fixture(scope="module")
-def fitted(tiny_encoder: str, task: SmallTask) -> CategoryDiscoverer:
-    discoverer = CategoryDiscoverer("dpn", tiny_encoder, 4, "fast", settings=QUICK)
-    return discoverer.fit(task.texts, task.labels)
-
-
-@pytest.fixture(scope="module")
 def corpus(task: SmallTask) -> Corpus:
     ids = [f"row-{i}" for i in range(len(task.texts))]
     return Corpus.from_lists(task.texts, task.labels, ids)
+
+
+@pytest.fixture(scope="module")
+def result(tiny_encoder: str, corpus: Corpus) -> Result:
+    config = RunConfig("dpn", tiny_encoder, 4, "fast", device="cpu")
+    return discover(corpus, config, settings=QUICK)
+
+
+def records_of(folder: Path) -> dict[str, Any]:
+    records: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return records
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -51,31 +65,26 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_assignments(
-    fitted: CategoryDiscoverer, corpus: Corpus, task: SmallTask, tmp_path: Path
-) -> None:
-    write_run(tmp_path, fitted, corpus)
+def test_assignments(result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path) -> None:
+    write_run(result, tmp_path)
     rows = rows_of(tmp_path / "assignments.csv")
     assert [row["id"] for row in rows] == corpus.ids
     assert [row["text"] for row in rows] == task.texts
     assert [row["label"] or None for row in rows] == task.labels
-    assert [row["category"] for row in rows] == fitted.labels_.tolist()
-    assert [row["predicted"] for row in rows] == fitted.predict(task.texts).tolist()
-    kinds = dict(zip(fitted.classes_, fitted.kinds_, strict=True))
+    assert [row["category"] for row in rows] == result.labels.tolist()
+    assert result.model is not None
+    assert [row["predicted"] for row in rows] == result.model.predict(task.texts).names.tolist()
+    kinds = dict(zip(result.names, result.kinds, strict=True))
     assert [row["kind"] for row in rows] == [kinds[row["category"]] for row in rows]
-    np.testing.assert_allclose(
-        [float(row["probability"]) for row in rows], fitted.probability_, atol=1e-4
-    )
+    assert [float(row["probability"]) for row in rows] == result.probability.tolist()
     places = np.array([[float(row["x"]), float(row["y"])] for row in rows])
     assert np.abs(places).max() <= 1
 
 
-def test_parquet_holds_the_same_as_csv(
-    fitted: CategoryDiscoverer, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_parquet_holds_the_same_as_csv(result: Result, corpus: Corpus, tmp_path: Path) -> None:
     for name in ("csv", "parquet"):
         (tmp_path / name).mkdir()
-        write_run(tmp_path / name, fitted, corpus, table_format=name)
+        write_run(result, tmp_path / name, table_format=name)
     assert not (tmp_path / "parquet" / "assignments.csv").exists()
     table = pd.read_parquet(tmp_path / "parquet" / "assignments.parquet")
     rows = rows_of(tmp_path / "csv" / "assignments.csv")
@@ -87,25 +96,27 @@ def test_parquet_holds_the_same_as_csv(
         assert table[column].tolist() == [float(row[column]) for row in rows]
 
 
-def test_categories(fitted: CategoryDiscoverer, corpus: Corpus, tmp_path: Path) -> None:
-    write_run(tmp_path, fitted, corpus)
+def test_categories(result: Result, corpus: Corpus, tmp_path: Path) -> None:
+    write_run(result, tmp_path)
     rows = rows_of(tmp_path / "categories.csv")
     entries = json.loads((tmp_path / "categories.json").read_text(encoding="utf-8"))
-    table = fitted.categories_
-    assert [row["name"] for row in rows] == table["name"].tolist()
-    assert [int(row["size"]) for row in rows] == table["size"].tolist()
-    assert [row["keywords"] for row in rows] == table["keywords"].map(" | ".join).tolist()
-    assert [row["distance"] == "" for row in rows] == [kind == "novel" for kind in table["kind"]]
-    assert [entry["keywords"] for entry in entries] == table["keywords"].tolist()
-    assert [entry["examples"] for entry in entries] == table["examples"].tolist()
+    categories = result.categories
+    assert [row["name"] for row in rows] == [c.name for c in categories]
+    assert [int(row["size"]) for row in rows] == [c.size for c in categories]
+    assert [row["keywords"] for row in rows] == [" | ".join(c.keywords) for c in categories]
+    assert [row["distance"] == "" for row in rows] == [c.kind == "novel" for c in categories]
+    assert [entry["keywords"] for entry in entries] == [list(c.keywords) for c in categories]
+    assert [entry["examples"] for entry in entries] == [list(c.examples) for c in categories]
+    assert read_categories(tmp_path / "categories.json") == categories
 
 
 def test_the_summary_is_enough_to_repeat_the_run(
-    fitted: CategoryDiscoverer, corpus: Corpus, tmp_path: Path
+    result: Result, corpus: Corpus, tmp_path: Path
 ) -> None:
-    write_run(tmp_path, fitted, corpus, notes=["a note"], scores={"all": 99.0}, command="it")
-    run = read_run(tmp_path)
-    assert run["format"] == FORMAT
+    notes = ("a note", *result.notes)
+    write_run(replace(result, notes=notes, scores={"all": 99.0}, command="it"), tmp_path)
+    run = records_of(tmp_path)
+    assert run["format"] == RUN_FORMAT
     assert run["settings"]["method"] == "dpn"
     assert run["settings"]["effort"] == "fast"
     assert run["settings"]["settings"]["epochs"] == QUICK["epochs"]
@@ -126,27 +137,35 @@ def test_the_summary_is_enough_to_repeat_the_run(
     assert {"pretraining", "training", "describing"} <= set(stages)
     assert run["matching"]["labelled"] == sorted(KNOWN)
     assert np.shape(run["matching"]["distances"]) == (2, 4)
-    assert run["matching"]["prototypes"] == fitted.classes_.tolist()
+    assert run["matching"]["prototypes"] == result.names.tolist()
 
 
 def test_history_and_estimate(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
-    discoverer = CategoryDiscoverer("dpn", tiny_encoder, effort="fast", settings=QUICK)
-    discoverer.fit(task.texts)
-    write_run(tmp_path, discoverer, Corpus.from_lists(task.texts))
+    config = RunConfig("dpn", tiny_encoder, effort="fast")
+    result = discover(Corpus.from_lists(task.texts), config, settings=QUICK)
+    write_run(result, tmp_path)
     lines = (tmp_path / "history.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == discoverer.history_
-    run = read_run(tmp_path)
-    assert run["estimate"]["estimate"] == discoverer.n_categories_
+    assert tuple(json.loads(line) for line in lines) == result.history
+    run = records_of(tmp_path)
+    assert run["estimate"]["estimate"] == len(result.categories)
     assert run["categories"]["given"] is False
     assert run["matching"] is None
+    again = read_run(tmp_path)
+    assert again.estimate == result.estimate
+    assert again.matching is None
 
 
 def test_the_written_model_predicts(
-    fitted: CategoryDiscoverer, corpus: Corpus, task: SmallTask, tmp_path: Path
+    result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path
 ) -> None:
-    write_run(tmp_path, fitted, corpus)
-    found = CategoryDiscoverer.load(tmp_path)
-    assert (found.predict(task.texts) == fitted.predict(task.texts)).all()
+    write_run(result, tmp_path)
+    assert result.model is not None
+    found, wanted = (
+        load_model(tmp_path, "cpu").predict(task.texts),
+        result.model.predict(task.texts),
+    )
+    assert found.names.tolist() == wanted.names.tolist()
+    np.testing.assert_array_equal(found.probability, wanted.probability)
     names = {"assignments.csv", "categories.csv", "categories.json", "history.jsonl", "run.json"}
     assert {path.name for path in tmp_path.iterdir()} == names | {"model"}
 
@@ -185,6 +204,94 @@ def test_an_empty_or_new_folder_is_free(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"empty"}
 
 
+# Reading it back.
+
+
+@pytest.mark.parametrize("table_format", ["csv", "parquet"])
+def test_a_run_folder_is_the_result_on_disk(
+    result: Result, tmp_path: Path, table_format: str
+) -> None:
+    wanted = replace(result, notes=("a note",), scores={"all": 99.5}, command="newfound discover")
+    write_run(wanted, tmp_path, table_format=table_format)
+    read = read_run(tmp_path)
+    for name in ("corpus", "categories", "config", "device", "seconds", "notes", "versions",
+                 "history", "scores", "command", "estimate"):  # fmt: skip
+        assert getattr(read, name) == getattr(wanted, name), name
+    for name in ("assigned", "predicted", "probability", "map_positions", "matching", "labels"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(wanted, name), name)
+    assert read.model is None
+    assert read.training_features is None
+
+
+@pytest.mark.parametrize("table_format", ["csv", "parquet"])
+def test_the_report_from_memory_and_from_the_folder_are_the_same(
+    result: Result, tmp_path: Path, table_format: str
+) -> None:
+    write_run(result, tmp_path, table_format=table_format)
+    one = write_report(result, tmp_path / "memory.html", name="run")
+    other = write_report(read_run(tmp_path), tmp_path / "folder.html", name="run")
+    assert one.read_text(encoding="utf-8") == other.read_text(encoding="utf-8")
+
+
+def test_a_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    write_run(result, tmp_path / "one", model=False)
+    write_run(read_run(tmp_path / "one"), tmp_path / "two")
+    names = [path.name for path in (tmp_path / "one").iterdir()]
+    assert "model" not in names
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize("number", [0, -1, 2, "1", True, None, 1.0])
+def test_all_readers_share_one_format_check(
+    number: Any, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(small_run, tmp_path / "run")
+    records = records_of(folder)
+    (folder / "run.json").write_text(json.dumps({**records, "format": number}))
+    said = set()
+    for command in (
+        ["info", folder],
+        ["report", folder, "-o", tmp_path / "r.html"],
+        ["export", folder, "--to", "csv", "-o", tmp_path / "e.csv"],
+        ["predict", folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv"],
+    ):
+        (tmp_path / "t.csv").write_text("text\nrain\n")
+        assert main([str(word) for word in command]) == 2
+        said.add(capsys.readouterr().err)
+    assert len(said) == 1
+    with pytest.raises(InputError) as caught:
+        CategoryDiscoverer.load(folder)
+    assert said == {f"newfound: {caught.value}\n"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("settings", []),
+        ("seconds", {"training": "long"}),
+        ("notes", [1]),
+        ("estimate", {"estimate": 4}),
+        ("estimate", 4),
+        ("matching", {"distances": [[0.1]]}),
+        ("matching", {"distances": [["a"] * 4] * 2}),
+        ("scores", {"all": "good"}),
+        ("command", ["newfound"]),
+        ("device", None),
+        ("versions", None),
+    ],
+)
+def test_a_record_of_the_wrong_kind_is_damage(
+    result: Result, tmp_path: Path, key: str, value: Any
+) -> None:
+    write_run(result, tmp_path, model=False)
+    (tmp_path / "run.json").write_text(json.dumps({**records_of(tmp_path), key: value}))
+    with pytest.raises(InputError, match=r"run\.json is damaged"):
+        read_run(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -210,12 +317,9 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
         read_run(tmp_path / "run")
 
 
-def test_numbers_that_are_none_are_written_as_null(
-    fitted: CategoryDiscoverer, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history: list[dict[str, Any]] = [{"stage": "training", "loss": float("nan")}]
-    monkeypatch.setattr(fitted, "history_", history)
-    write_run(tmp_path, fitted, corpus, model=False)
+def test_numbers_that_are_none_are_written_as_null(result: Result, tmp_path: Path) -> None:
+    history = ({"stage": "training", "loss": float("nan")},)
+    write_run(replace(result, history=history), tmp_path, model=False)
     line = (tmp_path / "history.jsonl").read_text()
     assert json.loads(line) == {"stage": "training", "loss": None}
     assert not (tmp_path / "model").exists()

@@ -149,10 +149,17 @@ def _write_records(
     run = {
         "format": 1,
         "newfound": "0.1.0",
-        "command": ["newfound", "discover", "texts.csv", "--seed", "0"],
-        "settings": {"encoder": "minilm", "effort": "fast", "temperature": 0.07, "epochs": 12}
+        "command": "newfound discover texts.csv --seed 0",
+        "settings": {
+            "method": "dpn",
+            "encoder": "minilm",
+            "n_categories": "auto",
+            "effort": "fast",
+            "seed": 0,
+            "settings": {"temperature": 0.07, "epochs": 12},
+        }
         | ({"note": list(EVIL)} if evil else {}),
-        "versions": {"python": "3.11", "torch": "2.4"},
+        "versions": {"python": "3.11", "newfound": "0.1.0", "torch": "2.4"},
         "seed": 0,
         "device": "cpu",
         "seconds": {"total": 71.2, "encoding": 20.5, "pretraining": 15.0, "training": 33.1},

@@ -1,1 +1,4 @@
-"""The paper's benchmark: data sets, protocol, runner, tables and figures."""
+"""The paper's benchmark: data sets, splits, runs, result lines and speed.
+
+The tables and figures of this repository are rendered from result lines by `benchmarks/rendering`.
+"""

@@ -1,4 +1,4 @@
-"""What a figure needs of a run beyond its result line, as a small JSON file."""
+"""Artefacts: what the figures need of a run beyond its result line, as a small JSON file."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ PERPLEXITY = 30
 
 
 def make_artefact(line: Line, fitted: Fitted, split: Split) -> dict[str, Any]:
-    """Distances of prototypes (Fig. 3), a 2-D map of the test texts (Fig. 5), training curves."""
+    """Return prototype distances (Fig. 3), a 2-D map of test texts (Fig. 5) and training curves."""
     categories = sorted(set(split.test_labels))
     number = {category: i for i, category in enumerate(categories)}
     features = fitted.features(split.test_texts)
@@ -37,9 +37,9 @@ def make_artefact(line: Line, fitted: Fitted, split: Split) -> dict[str, Any]:
 
 
 def prototype_distances(fitted: Fitted, split: Split, seed: int) -> np.ndarray:
-    """Distances [M, K] of labelled prototypes to those of the unlabelled texts' clusters.
+    """Return the distances [M, K] of labelled prototypes to the unlabelled texts' cluster centres.
 
-    Columns are in matched order (Eqs. 2-3): the known categories' own first, then the novel ones.
+    Columns are in matched order (Eqs. 2-3): the known categories first, then the novel ones.
     """
     device = getattr(fitted.features, "device", torch.device("cpu"))
     features = torch.from_numpy(fitted.training_features).to(device)
@@ -53,7 +53,7 @@ def prototype_distances(fitted: Fitted, split: Split, seed: int) -> np.ndarray:
 
 
 def tsne_map(features: np.ndarray, seed: int) -> np.ndarray:
-    """t-SNE of the test texts' features [N, 2], scaled to -100..100."""
+    """Return a t-SNE map [N, 2] of the test texts' features, scaled to -100..100."""
     from sklearn.manifold import TSNE
 
     perplexity = min(PERPLEXITY, (len(features) - 1) / 3)
@@ -63,18 +63,19 @@ def tsne_map(features: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _short(value: Any) -> Any:
+    """Round a float to five significant digits."""
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def file_name(line: Line) -> str:
-    """One file for each data set, method, encoder, known ratio and seed."""
+    """Return the file's name: one per data set, method, encoder, known ratio and seed."""
     given = line["config"]["given_k"]
     parts = (line["data_set"], line["method"], line["encoder"], f"known{line['known_ratio']:g}")
     return "-".join((*parts, *(() if given else ("auto",)), f"seed{line['seed']}.json"))
 
 
 def write_artefact(folder: Path, line: Line, fitted: Fitted, split: Split) -> Path:
-    """Write the artefact of a run."""
+    """Write the artefact of a run and return its path."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,16 +1,14 @@
-"""The parsers of the commands below `newfound bench`; what they do stands in bench/commands.py."""
+"""The parsers of `newfound bench ...`; `newfound.bench.commands` runs the commands."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path("benchmarks/results")
-SEARCH = Path("benchmarks/search")
-ARTEFACTS = Path("benchmarks/artefacts")
+from newfound.bench.lines import RESULTS, SEARCH
 
 
 def add_commands(bench: argparse.ArgumentParser) -> None:
-    """Add every command below `newfound bench`."""
+    """Add the commands of `newfound bench` to its parser."""
 
     def no_command(options: argparse.Namespace) -> int:
         bench.print_help()
@@ -30,18 +28,17 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         return command
 
     _add_fetch(add("fetch", "download the paper's data sets"))
-    _add_run(add("run", "run methods on data sets: one result line a run"))
+    _add_run(add("run", "run methods on data sets: one result line per run"))
     _add_plan(
-        add("count", "estimate the number of categories (Table 4): one line a data set, seed")
+        add("count", "estimate the number of categories: one result line per data set and seed")
     )
-    _add_splits(add("splits", "count what the protocol gives a method (Table 1)"))
+    _add_splits(add("splits", "count the texts of every part of a split"))
     _add_speed(add("speed", "measure encoding, training, k-means and whole commands beside peers"))
-    _add_tables(add("tables", "render the paper's tables as Markdown from the result lines"))
-    _add_figures(add("figures", "draw the paper's figures from result lines and artefacts"))
+    _add_table(add("table", "print result lines as a Markdown table"))
 
 
 def _lazy(name: str) -> Any:
-    """A command whose module is imported when it runs, so that --help stays quick."""
+    """Return a command whose module is imported when it runs, so that --help stays quick."""
 
     def run(options: argparse.Namespace) -> int | None:
         from newfound.bench import commands
@@ -74,12 +71,12 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         "--categories",
         choices=("given", "auto"),
         default="given",
-        help="whether the true number of categories is given or estimated",
+        help="whether the method is given the true number of categories or estimates it",
     )
     command.add_argument(
         "--search",
         action="store_true",
-        help="to choose settings by: hide a quarter of the known categories, score dev texts; "
+        help="for choosing settings: hide a quarter of the known categories and score dev texts; "
         f"lines go to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
@@ -87,7 +84,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         default=argparse.SUPPRESS,
-        help=f"keep what figures need there, one small file a run (figures read {ARTEFACTS})",
+        help="write prototype distances, a 2-D map and training curves there, one file per run",
     )
 
 
@@ -99,30 +96,41 @@ def _add_splits(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         default=RESULTS / "table1.jsonl",
-        help="result lines",
+        help="file that lines are appended to",
     )
 
 
 def _add_speed(command: argparse.ArgumentParser) -> None:
     _add_data(command)
-    command.add_argument("--texts", type=int, default=4000, help="texts of BANKING to work on")
-    command.add_argument("--repeats", type=int, default=3, help="medians are over so many")
+    command.add_argument("--texts", type=int, default=4000, help="texts per sample of BANKING")
+    command.add_argument(
+        "--repeats", type=int, default=3, help="seconds are medians of so many runs"
+    )
     command.add_argument(
         "--only",
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
-        help="encoding, training, kmeans, discover, imports, growth, epochs, runs (default: not "
-        "the last three)",
+        help="encoding, training, kmeans, discover, prediction, imports, growth, epochs, runs "
+        "(default: all but the last three)",
     )
     command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
     command.add_argument(
-        "--efforts", metavar="EFFORT[,..]", default="fast,balanced", help="of `discover`"
+        "--efforts",
+        metavar="EFFORT[,..]",
+        default="fast,balanced",
+        help="efforts of `discover` to measure",
+    )
+    command.add_argument(
+        "--prediction-texts",
+        type=int,
+        default=20_000,
+        help="distinct texts of all data sets that the section prediction predicts",
     )
     command.add_argument(
         "--growth-texts",
         type=int,
         default=200_000,
-        help="the largest table that growth predicts; a million takes a while",
+        help="texts of the largest table of the section growth",
     )
     command.add_argument(
         "-o",
@@ -134,38 +142,13 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_tables(command: argparse.ArgumentParser) -> None:
-    _add_results(command)
+def _add_table(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--out",
-        metavar="FOLDER",
+        "files",
+        nargs="+",
+        metavar="FILE",
         type=Path,
-        default=Path("benchmarks"),
-        help="where the tables go; the pages that show some are filled, too",
-    )
-
-
-def _add_figures(command: argparse.ArgumentParser) -> None:
-    _add_results(command)
-    command.add_argument(
-        "--artefacts",
-        metavar="FOLDER",
-        type=Path,
-        default=ARTEFACTS,
-        help="what `bench run --artefacts` kept",
-    )
-    command.add_argument(
-        "--out",
-        metavar="FOLDER",
-        type=Path,
-        default=Path("benchmarks/figures"),
-        help="where the pictures go",
-    )
-
-
-def _add_results(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--results", metavar="FOLDER", type=Path, default=RESULTS, help="folder of result lines"
+        help="result lines that `bench run` or `bench speed` wrote",
     )
 
 
@@ -193,7 +176,7 @@ def _add_split(command: argparse.ArgumentParser) -> None:
         "--known-ratio",
         default="0.75",
         metavar="R[,..]",
-        help="share of categories that are known; 0: no labels at all",
+        help="share of the categories that are known; 0 for no labels at all",
     )
     command.add_argument(
         "--labelled-ratio",
@@ -210,11 +193,9 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
         "--effort",
         choices=("fast", "balanced", "best"),
         default="best",
-        help="best is as published",
+        help="best follows the publications",
     )
-    command.add_argument(
-        "--max-tokens", type=int, default=128, help="longer texts are cut after so many tokens"
-    )
+    command.add_argument("--max-tokens", type=int, default=128, help="longer texts are truncated")
     command.add_argument(
         "--device", default=argparse.SUPPRESS, help="cpu, cuda or cuda:N (default: the best)"
     )
@@ -223,7 +204,8 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         default=argparse.SUPPRESS,
-        help="keeps pretrainings for later commands (default: while runs in a row share one)",
+        help="keep pretrained encoders there for later commands (default: only for consecutive "
+        "runs that share one)",
     )
     command.add_argument(
         "--set",
@@ -231,7 +213,7 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a hyper-parameter of the method; `newfound methods NAME` lists them; repeatable",
+        help="a setting of the method, repeatable; `newfound methods NAME` lists them",
     )
     command.add_argument(
         "-o",

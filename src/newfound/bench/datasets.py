@@ -1,4 +1,4 @@
-"""The paper's data sets and how it splits them (its Table 1)."""
+"""The paper's data sets and the splits of its protocol (Table 1)."""
 
 import os
 import random
@@ -9,6 +9,7 @@ import numpy as np
 
 from newfound.data.tables import read_tables
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 DATA_SETS = ("banking", "stackoverflow", "clinc")
 PARTS = ("train", "dev", "test")
@@ -16,7 +17,7 @@ PARTS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """All texts of a data set with their true categories, part by part."""
+    """The texts of a data set with their true categories, by part: train, dev and test."""
 
     name: str
     texts: dict[str, list[str]]
@@ -24,6 +25,7 @@ class DataSet:
 
     @property
     def categories(self) -> list[str]:
+        """The categories of the training part, sorted."""
         return sorted(set(self.labels["train"]))
 
 
@@ -33,7 +35,7 @@ class Split:
 
     texts: list[str]
     labels: list[str | None]
-    truth: list[str]  # of `texts`; for looking at, never for fitting
+    truth: list[str]  # of `texts`; for evaluation only
     known: list[str]
     n_categories: int
     validation_texts: list[str]
@@ -42,7 +44,7 @@ class Split:
     test_labels: list[str]
 
     def counts(self) -> dict[str, int]:
-        """The row of Table 1."""
+        """Return the row of Table 1."""
         labelled = sum(label is not None for label in self.labels)
         return {
             "known": len(self.known),
@@ -54,7 +56,7 @@ class Split:
 
 
 def data_folder(given: str | Path | None) -> Path:
-    """The folder of the data sets: the one named, or the environment's NEWFOUND_DATA."""
+    """Return the folder of the data sets: the given one, or that of NEWFOUND_DATA."""
     chosen = given or os.environ.get("NEWFOUND_DATA")
     if not chosen:
         raise InputError(
@@ -71,7 +73,8 @@ def data_folder(given: str | Path | None) -> Path:
 def read_data_set(folder: Path, name: str) -> DataSet:
     """Read train.tsv, dev.tsv and test.tsv of one data set."""
     if name not in DATA_SETS:
-        raise InputError(f"the data set {name!r} is unknown; choose one of {', '.join(DATA_SETS)}")
+        advice = suggestion(name, DATA_SETS, f"choose one of {', '.join(DATA_SETS)}")
+        raise InputError(f"the data set {name!r} is unknown; {advice}")
     texts, labels = {}, {}
     for part in PARTS:
         path = folder / name / f"{part}.tsv"
@@ -85,12 +88,28 @@ def read_data_set(folder: Path, name: str) -> DataSet:
 def make_split(
     data: DataSet, *, known_ratio: float = 0.75, labelled_ratio: float = 0.1, seed: int = 0
 ) -> Split:
-    """Draw known categories and labelled texts by seed; dev is cut to known categories.
+    """Draw known categories and labelled texts; keep dev texts of known categories only.
 
     The generators and their order are those of the code that the paper's authors released, so that
     a seed gives their split: at seed 0 BANKING has the 673 labelled texts of Table 1. Counts
     are rounded as Python rounds: 0.75 of CLINC's 150 categories are 112, which is what the paper
     ran (1,344 labelled texts are 112 x 12) although it prints 113.
+
+    Parameters
+    ----------
+    data : DataSet
+        The data set.
+    known_ratio : float
+        Share of the categories that are known.
+    labelled_ratio : float
+        Share of the known categories' training texts that are labelled.
+    seed : int
+        Seed of both draws.
+
+    Returns
+    -------
+    Split
+        What a method sees, and the test part.
     """
     categories = data.categories
     n_known = round(known_ratio * len(categories))
@@ -119,11 +138,11 @@ def make_split(
 
 
 def search_split(split: Split, seed: int) -> Split:
-    """A split to choose settings by, from labels of known categories alone.
+    """Return a split for choosing settings with labels of known categories alone.
 
-    A quarter of the known categories loses its labels and plays the part of novel ones. Scored are
-    the dev texts, which are of known categories: some that kept their labels, some that lost them.
-    Neither a test label nor the label of any truly novel text is looked at.
+    A quarter of the known categories loses its labels and plays the part of novel ones. The dev
+    texts are scored; they are of known categories, of which some kept their labels and some lost
+    them. Neither test labels nor labels of truly novel texts are used.
     """
     rng = np.random.default_rng(1000 + seed)
     kept = sorted(rng.choice(split.known, round(0.75 * len(split.known)), replace=False).tolist())
@@ -132,7 +151,7 @@ def search_split(split: Split, seed: int) -> Split:
         split,
         labels=[label if label in chosen else None for label in split.labels],
         known=kept,
-        validation_texts=[],  # a part of the labelled texts says when to stop
+        validation_texts=[],  # a part of the labelled texts takes their place
         validation_labels=[],
         test_texts=split.validation_texts,
         test_labels=split.validation_labels,

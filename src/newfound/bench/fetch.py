@@ -12,7 +12,7 @@ from pathlib import Path
 from newfound.errors import InputError
 
 HOME = "https://raw.githubusercontent.com/Lackel/DPN/HEAD/data"
-# sha256 of every file: the numbers in the result files were measured on exactly these.
+# sha256 of every file: the results in `benchmarks` were measured on exactly these.
 FILES: dict[str, str] = {
     "banking/train.tsv": "ed07418e59a34b76baad3dc697f3ede12139cd8f56e7a746fb38ab78d2b4d196",
     "banking/dev.tsv": "b808b9f0b01574ca30d233fa690f43b8c44899a0ce1a737be66b06e1132802a7",
@@ -25,8 +25,8 @@ FILES: dict[str, str] = {
     "clinc/test.tsv": "a056d1e4981d36c783cbee0dd6d055b48537a5eaca94b2cf44b34b1df83a1684",
 }
 CHUNK = 64 * 1024
-TRIES = 4  # connections for one file before giving up
-TIMEOUT = 30.0  # seconds without an answer
+TRIES = 4  # connections per file before giving up
+TIMEOUT = 30.0  # seconds without a response
 
 Tell = Callable[[str], None]
 
@@ -38,9 +38,23 @@ def fetch(
     files: Mapping[str, str] = FILES,
     tell: Tell | None = None,
 ) -> dict[str, str]:
-    """Bring every file that is missing or damaged; what became of each: "kept" or "fetched".
+    """Download every file that is missing or damaged.
 
-    `files` maps a path below `home`, and below `folder`, to its sha256.
+    Parameters
+    ----------
+    folder : Path
+        Where the files go.
+    home : str
+        The URL that file names are appended to.
+    files : mapping of str to str
+        The sha256 of every file, by its path below `home` and below `folder`.
+    tell : callable, optional
+        Receives messages about progress; by default they go to standard error.
+
+    Returns
+    -------
+    dict
+        For every file "kept" or "fetched".
     """
     tell = tell or _tell
     done = {}
@@ -48,13 +62,13 @@ def fetch(
         path = folder / name
         title = f"[{number}/{len(files)}] {name}"
         if path.is_file() and sha256(path) == expected:
-            tell(f"{title}: is there\n")
+            tell(f"{title}: present\n")
             done[name] = "kept"
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             size = _fetch_file(f"{home.rstrip('/')}/{name}", path, expected, title, tell)
-        except OSError as error:  # of the disk: those of the network are caught below
+        except OSError as error:  # of the disk; errors of the network are caught below
             raise InputError(
                 f"cannot write {path}: {error.strerror or error}; free space or choose another "
                 "folder"
@@ -65,19 +79,19 @@ def fetch(
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file."""
+    """Return the checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fetch_file(url: str, path: Path, expected: str, title: str, tell: Tell) -> int:
-    """Download to a .part file, going on where an earlier try stopped, and rename it if right."""
+    """Download to a .part file, resume an earlier try, and rename the file if it is complete."""
     part = path.with_name(path.name + ".part")
     resumed = part.is_file()
     _download(url, part, title, tell)
     found = sha256(part)
     if found != expected and resumed:
-        # What was left of an earlier try may be of another file: once more from the start.
+        # The rest of an earlier try may be of another file: start again.
         part.unlink()
         _download(url, part, title, tell)
         found = sha256(part)
@@ -92,7 +106,7 @@ def _fetch_file(url: str, path: Path, expected: str, title: str, tell: Tell) -> 
 
 
 def _download(url: str, part: Path, title: str, tell: Tell) -> None:
-    """Bring all bytes of `url` into `part`; a connection that breaks is taken up again."""
+    """Download all bytes of `url` to `part`; resume if the connection breaks."""
     reason = "the connection ended too early"
     for _ in range(TRIES):
         try:
@@ -100,16 +114,16 @@ def _download(url: str, part: Path, title: str, tell: Tell) -> None:
                 return
         except urllib.error.HTTPError as error:
             raise InputError(
-                f"{url} cannot be had (the server says {error.code} {error.reason}); name another "
-                "home with --from"
+                f"cannot download {url} (the server answers {error.code} {error.reason}); name "
+                "another home with --from"
             ) from error
         except _Unreachable as error:
             reason = str(error)
             if not part.is_file():
-                break  # nothing ever came: trying again at once will not help
+                break  # nothing was received: trying again at once will not help
     raise InputError(
-        f"cannot download {url} ({reason}); check the network and run the command again: it goes "
-        "on where it stopped"
+        f"cannot download {url} ({reason}); check the network and run the command again: it "
+        "resumes where it stopped"
     )
 
 
@@ -118,7 +132,7 @@ class _Unreachable(Exception):
 
 
 def _one_connection(url: str, part: Path, title: str, tell: Tell) -> bool:
-    """Add what one connection gives to `part`; True if the file is complete."""
+    """Append what one connection delivers to `part`; return True if the file is complete."""
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url)
     if have:
@@ -129,7 +143,7 @@ def _one_connection(url: str, part: Path, title: str, tell: Tell) -> bool:
         if error.code != 416 or not have:
             raise
         error.close()
-        # There is nothing after what we have: it is complete, or of another file.
+        # The server has no more bytes: the file is complete, or another one.
         return True
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Unreachable(getattr(error, "reason", None) or error) from error
@@ -149,13 +163,14 @@ def _one_connection(url: str, part: Path, title: str, tell: Tell) -> bool:
 
 
 def _continues(response: http.client.HTTPResponse, have: int) -> bool:
-    """True if the answer starts right after the first `have` bytes."""
+    """Return True if the response starts right after the first `have` bytes."""
     return response.status == 206 and response.headers.get("Content-Range", "").startswith(
         f"bytes {have}-"
     )
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
+    """Return the next chunk of a response; an error of the network raises _Unreachable."""
     try:
         return response.read(CHUNK)
     except (OSError, http.client.HTTPException) as error:
@@ -163,6 +178,6 @@ def _read(response: http.client.HTTPResponse) -> bytes:
 
 
 def _tell(text: str) -> None:
-    """Progress on standard error; bytes as they come only on a terminal."""
+    """Print progress to standard error; counts of bytes only on a terminal."""
     if not text.startswith("\r") or sys.stderr.isatty():
         print(text, end="", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""Result lines: one JSON object a run; how they are told apart, read and written."""
+"""Result lines: one JSON object per run; how they are identified, read and written."""
 
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,11 @@ from newfound.files import without_nan
 
 Line = dict[str, Any]
 
-# Everything chosen, nothing measured.
+# Where commands append lines by default.
+RESULTS = Path("benchmarks/results")
+SEARCH = Path("benchmarks/search")
+
+# What identifies a run: everything chosen, nothing measured.
 CHOSEN = (
     "kind",
     "data_set",
@@ -23,17 +27,17 @@ CHOSEN = (
     "labelled_ratio",
     "config",
 )
-# Where the commit stands when the package was copied out of its checkout.
+# Holds the commit if the package was copied out of its checkout.
 COMMIT_VARIABLE = "NEWFOUND_COMMIT"
 
 
 def key_of(line: Mapping[str, Any]) -> str:
-    """What makes two lines the same run; a line of a plan has the same key as its result."""
+    """Return what identifies a run; the line of a plan has the same key as its result."""
     return json.dumps([line.get(name) for name in CHOSEN], sort_keys=True)
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The result lines of a file; an incomplete line (an interrupted run) is left out."""
+    """Return the result lines of a file without incomplete ones of interrupted runs."""
     if not path.is_file():
         return []
     lines = []
@@ -48,16 +52,29 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def read_results(folder: Path) -> list[Line]:
-    """All result lines of a folder, in the order of file names; of equal runs the last one.
+    """Return the result lines of a folder's files, in the order of their names.
 
-    It stands where it was written, so that the last line of a kind is the newest.
+    Parameters
+    ----------
+    folder : Path
+        A folder of ``.jsonl`` files.
+
+    Returns
+    -------
+    list of dict
+        The lines; see `without_repeats`.
     """
     if not folder.is_dir():
         raise InputError(
             f"the results folder {folder} does not exist; `newfound bench run` makes it"
         )
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in read_lines(path)]
-    found: dict[Any, Line] = {}
+    paths = sorted(folder.glob("*.jsonl"))
+    return without_repeats([line for path in paths for line in read_lines(path)])
+
+
+def without_repeats(lines: Sequence[Line]) -> list[Line]:
+    """Return the last line of every run, at its own place: the last line is the newest."""
+    found: dict[str, Line] = {}
     for line in lines:
         found.pop(key_of(line), None)
         found[key_of(line)] = line
@@ -65,7 +82,7 @@ def read_results(folder: Path) -> list[Line]:
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Append one result line; it is on the disk when this returns."""
+    """Append one result line; it is on the disk when this function returns."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as file:
@@ -83,12 +100,12 @@ def append_line(path: Path, line: Mapping[str, Any]) -> None:
 
 
 def commit() -> str | None:
-    """The code's commit, from the environment or the checkout; +changes if the files differ."""
+    """Return the code's commit, from the environment or the checkout; +changes if files differ."""
     given = os.environ.get(COMMIT_VARIABLE)
     if given:
         return given
     here = Path(__file__).parents[1]
-    # Installed below somebody else's repository, the code is not tracked by it.
+    # If the package is installed inside another repository, that repository does not track it.
     tracked = _git("ls-files", "--error-unmatch", "__init__.py", folder=here)
     found = _git("rev-parse", "HEAD", folder=here) if tracked else None
     if not found:
@@ -97,6 +114,7 @@ def commit() -> str | None:
 
 
 def _git(*arguments: str, folder: Path) -> str | None:
+    """Return what a git command prints, or None if it fails."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""From the options of a benchmark command to its runs, in the order that they are made."""
+"""The runs that the options of a benchmark command ask for, in the order that they are made."""
 
 import argparse
 import shutil
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from newfound.bench.datasets import DATA_SETS
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
 
 
 def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Plan"]:
-    """All runs; those that share a pretraining follow each other."""
+    """Return all runs; those that share their pretraining follow each other."""
     from newfound.bench.runner import Plan
 
     settings = dict(setting(pair) for pair in options.settings)
@@ -45,7 +46,7 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
 
 
 def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
-    """(seed, known ratio, labelled ratio) of every split that the options ask for."""
+    """Return (seed, known ratio, labelled ratio) of every split that the options ask for."""
     return [
         (seed, known, labelled)
         for seed in numbers(options.seeds)
@@ -58,10 +59,10 @@ def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
 def caches(
     given: Path | None, plans: Sequence["Plan"]
 ) -> Iterator[Callable[["Plan"], Path | None]]:
-    """A function that says where a plan finds or leaves its pretraining.
+    """Yield a function that returns the cache folder of a plan's pretraining.
 
-    Without a folder of the user's it is a temporary one, for runs that share a split; it goes when
-    the next split begins, because nothing would read it again.
+    If the user names no folder, runs that share a split get a temporary one. It is removed when the
+    next split begins, because no later run would read it.
     """
     if given is not None:
         yield lambda plan: given
@@ -80,11 +81,12 @@ def caches(
 
 
 def _split_name(plan: "Plan") -> str:
+    """Return a name that runs of the same split share."""
     return f"{plan.data_set} {plan.seed} {plan.known_ratio} {plan.labelled_ratio}"
 
 
 def names(text: str, flag: str) -> list[str]:
-    """The names of a comma-separated list, each once."""
+    """Return the names of a comma-separated list, each once."""
     found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
         raise InputError(f"{flag} names nothing")
@@ -92,18 +94,18 @@ def names(text: str, flag: str) -> list[str]:
 
 
 def data_sets(text: str) -> list[str]:
-    """The named data sets, each checked."""
+    """Return the named data sets, each checked."""
     chosen = list(DATA_SETS) if text == "all" else names(text, "--data-set")
     for name in chosen:
         if name not in DATA_SETS:
-            raise InputError(
-                f"the data set {name!r} is unknown; choose all or some of {', '.join(DATA_SETS)}"
-            )
+            listed = f"choose all or some of {', '.join(DATA_SETS)}"
+            advice = suggestion(name, (*DATA_SETS, "all"), listed)
+            raise InputError(f"the data set {name!r} is unknown; {advice}")
     return chosen
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers of a list such as `0-4` or `0,2,5-7`."""
+    """Return the whole numbers of a list such as `0-4` or `0,2,5-7`."""
     found: list[int] = []
     for part in names(text, "--seeds"):
         low, dash, high = part.partition("-")
@@ -118,7 +120,7 @@ def numbers(text: str) -> list[int]:
 
 
 def ratios(text: str, flag: str, *, none: bool = False) -> list[float]:
-    """Shares of a comma-separated list, each above 0 (or 0, if `none` may be) and at most 1."""
+    """Return the shares of a list, each above 0 (or 0 if `none` is allowed) and at most 1."""
     try:
         found = [float(part) for part in names(text, flag)]
     except ValueError:
@@ -129,7 +131,7 @@ def ratios(text: str, flag: str, *, none: bool = False) -> list[float]:
 
 
 def setting(pair: str) -> tuple[str, str]:
-    """The name and the value of NAME=VALUE."""
+    """Return the name and the value of NAME=VALUE."""
     name, equals, value = pair.partition("=")
     if not equals or not name.strip():
         raise InputError(f"--set takes NAME=VALUE, not {pair!r}")

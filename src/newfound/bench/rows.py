@@ -1,4 +1,4 @@
-"""From result lines to rows of a table: runs that differ by nothing but the seed."""
+"""Rows of a table: result lines that differ in nothing but the seed, and how a cell reads."""
 
 import json
 import statistics
@@ -9,9 +9,9 @@ from typing import Any
 from newfound.bench.lines import Line
 
 NONE = "–"  # noqa: RUF001 - an en dash is how an empty cell reads
-SHARED = ("pretraining", "autoencoder")  # parts of a run that a later one may find kept
-KEPT = 0.1  # of a pass of the encoder: a run that took less for it found what it gives kept
-# Settings that a pretraining depends on, beside those that begin with "pretrain".
+SHARED = ("pretraining", "autoencoder")  # stages whose result a later run may find in the cache
+CACHED = 0.1  # a run that took less than this share of an encoder's pass read it from the cache
+# Settings that pretraining depends on, besides those whose names start with "pretrain".
 PRETRAINING = (
     "head",
     "normalise",
@@ -21,6 +21,10 @@ PRETRAINING = (
     "max_tokens",
     "effort",
 )
+
+
+SCORES = ("all", "known", "novel")
+SCORE_HEADER = [f"{score.title()}, {by}" for by in ("k-means", "prototype") for score in SCORES]
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,21 @@ class Row:
     lines: list[Line]
 
     def cell(self, by: str, score: str) -> str:
-        """Mean and spread of a score, by "kmeans" or by "prototype"."""
+        """Return the mean and standard deviation of a score, by "kmeans" or "prototype"."""
         return mean_spread([line["scores"][by][score] for line in self.lines])
+
+    def scores(self) -> list[str]:
+        """Return the cells under `SCORE_HEADER`."""
+        return [self.cell(by, score) for by in ("kmeans", "prototype") for score in SCORES]
+
+    @property
+    def effort(self) -> str:
+        """The effort of the runs."""
+        return str(self.config.get("effort", "best"))
 
     @property
     def seeds(self) -> list[int]:
+        """The seeds of the runs, in order."""
         return sorted(line["seed"] for line in self.lines)
 
 
@@ -50,7 +64,24 @@ def select_runs(
     labelled_ratio: float = 0.1,
     given_k: bool = True,
 ) -> list[Row]:
-    """Rows of the runs with these ratios; the order is that of the lines."""
+    """Group the runs with these ratios into rows, in the order of the lines.
+
+    Parameters
+    ----------
+    lines : sequence of dict
+        Result lines; those of other kinds are left out.
+    data_set : str or None
+        One data set, or all of them.
+    known_ratio, labelled_ratio : float
+        The ratios of the split.
+    given_k : bool
+        Whether the true number of categories was given to the method.
+
+    Returns
+    -------
+    list of Row
+        One row per data set, method, encoder and configuration.
+    """
     rows: dict[str, Row] = {}
     for line in lines:
         if (
@@ -66,7 +97,7 @@ def select_runs(
 
 
 def differing(row: Row, rows: Sequence[Row]) -> str:
-    """The settings that tell a row from others of its method, if it is not the main one."""
+    """Return the settings in which a row differs from the row of its method with most runs."""
     same = [r for r in rows if (r.method, r.encoder) == (row.method, row.encoder)]
     main = max(same, key=lambda r: len(r.lines))
     if main is row:
@@ -81,7 +112,13 @@ def differing(row: Row, rows: Sequence[Row]) -> str:
 
 
 def mean_spread(values: Sequence[float | None], digits: int = 1) -> str:
-    """`73.1 ± 0.8`: mean and sample standard deviation; one value has no spread."""
+    """Return the mean and the sample standard deviation; one value has no deviation.
+
+    Examples
+    --------
+    >>> mean_spread([72.0, 74.0])
+    '73.0 ± 1.4'
+    """
     real = [value for value in values if value is not None]
     if not real:
         return NONE
@@ -90,14 +127,20 @@ def mean_spread(values: Sequence[float | None], digits: int = 1) -> str:
 
 
 def seed_list(seeds: Sequence[int]) -> str:
-    """`0-4` for five seeds in a row, else each: `0, 2`."""
+    """Return seeds as a range or a list.
+
+    Examples
+    --------
+    >>> seed_list([0, 1, 2]), seed_list([0, 2])
+    ('0-2', '0, 2')
+    """
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]}-{seeds[-1]}"
     return ", ".join(map(str, seeds))
 
 
 def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
-    """Seconds a run takes, with what it shares with others even where it found that kept."""
+    """Return the mean seconds per run, with the shared stages that it read from the cache."""
     taken = {
         (part, _shared(line)): line["seconds"][part]
         for line in lines
@@ -108,7 +151,7 @@ def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
     for line in row.lines:
         seconds, extra = line["seconds"], 0.0
         for part in SHARED:
-            # Older lines say so even of a pretraining of no epochs.
+            # Older lines report a cached pretraining even if it had no epochs.
             if f"{part} (kept)" not in seconds or line["config"].get("pretrain_epochs") == 0:
                 continue
             if (part, _shared(line)) not in taken:
@@ -119,9 +162,9 @@ def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
 
 
 def _missing_pass(line: Line, lines: Sequence[Line]) -> float:
-    """Seconds of the frozen encoder's pass over the texts, where a run found its output kept.
+    """Return the seconds of the frozen encoder's pass if a run read it from the cache.
 
-    Such a run has next to none of it; what others took for it is their median.
+    They are the median of the runs that made the pass themselves.
     """
     key = _pass(line)
     if key is None:
@@ -129,21 +172,21 @@ def _missing_pass(line: Line, lines: Sequence[Line]) -> float:
     passes = [other["seconds"]["encoding"] for other in lines if _pass(other) == key]
     whole = statistics.median(seconds for seconds in passes if seconds >= max(passes) / 2)
     own = float(line["seconds"]["encoding"])
-    return whole - own if own < KEPT * whole else 0.0
+    return whole - own if own < CACHED * whole else 0.0
 
 
 def _pass(line: Line) -> tuple[Any, ...] | None:
-    """What makes two passes of a frozen encoder the same; None for a run that makes no such."""
+    """Return what two equal passes of a frozen encoder share; None for a run without one."""
     config = line.get("config", {})
     layers = [config.get(name, 0) for name in ("pretrain_layers", "trainable_layers")]
-    words = "vectors" in config  # of words: no encoder reads the texts
+    words = "vectors" in config  # word vectors: no encoder reads the texts
     if "encoding" not in line.get("seconds", {}) or layers != [0, 0] or words:
         return None
     return (line["data_set"], line["encoder"], line["device"], config.get("max_tokens"))
 
 
 def _shared(line: Line) -> str:
-    """What makes the pretraining of two runs, or their autoencoder, the same."""
+    """Return what two runs share whose pretraining, or autoencoder, is the same."""
     fields = ("data_set", "encoder", "seed", "known_ratio", "labelled_ratio", "device")
     config = line["config"]
     settings = {
@@ -155,6 +198,6 @@ def _shared(line: Line) -> str:
 
 
 def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
+    """Return a Markdown table whose first column is text and whose others are numbers."""
     marks = [":--", *("--:" for _ in header[1:])]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *body)) + "\n"

@@ -1,4 +1,4 @@
-"""Run a method on a split of a data set; what was chosen and measured is one result line."""
+"""Run a method on a split of a data set; settings and measurements make one result line."""
 
 import importlib.util
 import sys
@@ -24,10 +24,10 @@ from newfound.methods import find_method, resolve_config
 from newfound.methods.dpn import PAPER
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.storage.run_folder import versions
+from newfound.versions import versions
 
-# Names in result lines that are a method with some settings: the released code's reading of the
-# loss, and the five ablations of Table 3.
+# Names in result lines for a method with some settings: the loss as in the released code, and the
+# five ablations of Table 3.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dpn-coupled": ("dpn", {"coupled": True}),
     "dpn-no-ce": ("dpn", {"cross_entropy": False}),
@@ -38,27 +38,51 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 TEST_STARTS = 20
 TEST_SEEDS = (0, 1, 2)
-MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number: where over-clustering starts
+MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number of categories: where over-clustering starts
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is chosen for a run."""
+    """The settings of a run.
+
+    Parameters
+    ----------
+    data_set : str
+        Name of a data set.
+    method : str
+        Name of a method or of one of `VARIANTS`.
+    encoder : str
+        Short name, folder or Hub id of the encoder.
+    seed : int
+        Seed of the split and of the method.
+    known_ratio, labelled_ratio : float
+        Shares of the categories that are known, and of their texts that are labelled.
+    given_k : bool
+        Whether the method is given the true number of categories, or estimates it.
+    effort : str
+        ``"fast"``, ``"balanced"`` or ``"best"``.
+    max_tokens : int
+        Longer texts are truncated.
+    settings : mapping, optional
+        Settings of the method that differ from its defaults.
+    search : bool
+        Whether the run is scored for choosing settings, see `search_split`.
+    """
 
     data_set: str
-    method: str  # a method or one of VARIANTS
-    encoder: str = "minilm"  # short name, folder or Hub id
+    method: str
+    encoder: str = "minilm"
     seed: int = 0
     known_ratio: float = 0.75
     labelled_ratio: float = 0.1
-    given_k: bool = True  # False: the number of categories is estimated
+    given_k: bool = True
     effort: str = "best"
     max_tokens: int = 128
     settings: Mapping[str, Any] | None = None
-    search: bool = False  # True: scored as settings are chosen, see `search_split`
+    search: bool = False
 
     def line(self) -> Line:
-        """The fields of the result line that are known before the run: its key is theirs."""
+        """Return the fields of the result line that are known before the run; they identify it."""
         _, config = resolve_variant(self.method, self.data_set, self.effort, self.settings)
         return {
             **({"kind": "search"} if self.search else {}),
@@ -80,13 +104,30 @@ class Plan:
 def run(
     plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
 ) -> tuple[Line, Fitted, Split]:
-    """One run: its result line, and the fitted method and split for figures."""
+    """Make one run.
+
+    Parameters
+    ----------
+    plan : Plan
+        The settings of the run.
+    data : DataSet
+        The data set that the plan names.
+    device : str, optional
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the best one.
+    cache : Path, optional
+        A folder in which runs share their pretraining.
+
+    Returns
+    -------
+    tuple
+        The result line, the fitted method and the split.
+    """
     begun = time.perf_counter()
     stages = Stages(watched())
     fitted, split = fit(plan, data, stages, device, cache)
     with stages.stage("scoring"):
         cluster = find_method(method_behind(plan.method)).cluster
-        # The dev texts of a search are of known categories only: so many clusters are there.
+        # The dev texts of a search are of known categories only, so there are as many clusters.
         k = len(set(split.test_labels)) if plan.search else len(fitted.prototypes)
         scores = score(fitted, split, plan.seed, k, cluster)
     line = {
@@ -103,7 +144,7 @@ def run(
 
 
 def count_plan(plan: Plan) -> Line:
-    """The fields of a counting line that are known before it is measured."""
+    """Return the fields of a `count` line that are known before it is measured."""
     line = plan.line()
     del line["method"]
     return {"kind": "count", **line}
@@ -112,10 +153,10 @@ def count_plan(plan: Plan) -> Line:
 def count(
     plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
 ) -> Line:
-    """How many categories there seem to be (Table 4), as a result line.
+    """Estimate the number of categories (Table 4) and return the result line.
 
-    Once as a discovery estimates it, with no knowledge of the truth, and once the paper's way: by
-    over-clustering the pretrained features from a multiple of the true number.
+    The number is estimated twice: as `discover` does, without the true number, and as the paper
+    does, by over-clustering the pretrained features from a multiple of the true number.
     """
     begun = time.perf_counter()
     stages = Stages(watched())
@@ -142,7 +183,7 @@ def count(
 def fit(
     plan: Plan, data: DataSet, stages: Stages, device: str | None, cache: Path | None
 ) -> tuple[Fitted, Split]:
-    """Draw the plan's split and fit its method."""
+    """Draw the plan's split and fit its method to it."""
     split = make_split(
         data,
         known_ratio=plan.known_ratio,
@@ -168,7 +209,7 @@ def fit(
 
 
 def measured(begun: float, stages: Stages, device: str | None) -> Line:
-    """What every line says of its making."""
+    """Return the fields that every line has: seconds, device, versions and commit."""
     return {
         "seconds": {
             "total": round(time.perf_counter() - begun, 2),
@@ -181,23 +222,23 @@ def measured(begun: float, stages: Stages, device: str | None) -> Line:
 
 
 def watched() -> bool:
-    """True if somebody sees the progress bars; they need rich, which a benchmark does not."""
+    """Return True if progress bars can be shown: on a terminal, with rich installed."""
     return sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
 
 
 def method_behind(name: str) -> str:
-    """The method that a name in result lines stands for."""
+    """Return the method that a name in result lines stands for."""
     return VARIANTS.get(name, (name, {}))[0]
 
 
 def resolve_variant(
     name: str, data_set: str, effort: str, settings: Mapping[str, Any] | None
 ) -> tuple[str, Any]:
-    """The method behind a name in result lines, and its configuration.
+    """Return the method behind a name in result lines, and its configuration.
 
-    DPN takes the paper's settings for the data set, as the paper does; no other method may look at
-    the data set's name. What makes a variant goes before the user's settings: an ablation that has
-    the part back would not be one.
+    DPN takes the paper's settings per data set, as the paper does; no other method depends on the
+    data set's name. The settings of a variant override the user's: an ablation with the part
+    switched on again would not be one.
     """
     method, changes = VARIANTS.get(name, (name, {}))
     paper = PAPER[data_set] if method == "dpn" and effort == "best" else {}
@@ -205,7 +246,7 @@ def resolve_variant(
 
 
 def split_task(split: Split, given_k: bool) -> Task:
-    """The task of a split: dev texts of known categories say when to stop."""
+    """Return the task of a split; dev texts of known categories are for validation."""
     place = {category: i for i, category in enumerate(split.known)}
     targets = np.array([-1 if label is None else place[label] for label in split.labels])
     validation = np.array([place[label] for label in split.validation_labels], np.int64)
@@ -225,9 +266,9 @@ def score(
     k: int,
     cluster: Callable[[np.ndarray, int, int], np.ndarray] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Scores on the test part: by k-means (k clusters) on its features, by nearest prototype.
+    """Score the test part by k-means (k clusters) on its features and by the nearest prototype.
 
-    A method that groups features in its own way does so in place of k-means.
+    A method with a clustering of its own uses that instead of k-means.
     """
     features = fitted.features(split.test_texts)
     truth, known = np.array(split.test_labels, object), set(split.known)
@@ -248,5 +289,6 @@ def score(
 
 
 def _mean(scores: list[Scores]) -> dict[str, float]:
+    """Return the mean of each score."""
     rows = [one.to_dict() for one in scores]
     return {key: round(float(np.mean([row[key] for row in rows])), 2) for key in rows[0]}

@@ -1,33 +1,83 @@
-"""The command line. Heavy modules are imported by the command that needs them."""
+"""The command `newfound`: its parser, its errors and its exit codes.
+
+0: done; 1: some runs of a benchmark failed; 2: the input cannot be used; 130: interrupted;
+143: terminated.
+"""
 
 import argparse
 import atexit
 import gc
-import importlib
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import newfound
-from newfound.cli.handover import add_export, add_report
-from newfound.config import RunConfig, describe_type, flag_of, settings_of
+from newfound.cli import (
+    bench,
+    completion,
+    demo,
+    discover,
+    estimate,
+    export,
+    info,
+    methods,
+    predict,
+    report,
+)
 from newfound.errors import InputError
+from newfound.wording import closest
+
+# In the order in which --help lists them.
+COMMANDS = (
+    discover,
+    predict,
+    estimate,
+    demo,
+    info,
+    report,
+    export,
+    methods,
+    bench,
+    completion,
+)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line, as the commands do."""
+    """A parser that reports what is wrong in one line, with a suggestion where a name is close."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"newfound: {_one_line(message)}; see `{self.prog} --help`", file=sys.stderr)
+        stop = "" if message.endswith("?") else ";"
+        print(f"newfound: {_one_line(message)}{stop} see `{self.prog} --help`", file=sys.stderr)
         sys.exit(2)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, but let each command refuse the flags that it does not have."""
+        options, rest = super().parse_known_args(args, namespace)
+        if rest:
+            names = [word.partition("=")[0] for word in rest if word.startswith("--")]
+            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            close = closest(names[0], flags) if names else None
+            advice = "" if close is None else f"; did you mean {close}?"
+            self.error(f"unrecognized arguments: {' '.join(rest)}{advice}")
+        return options, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            close = closest(str(value), map(str, action.choices or ()))
+            if close is None:
+                raise
+            message = f"invalid choice: {value!r}; did you mean {close!r}?"
+            raise argparse.ArgumentError(action, message) from None
 
 
 def command() -> NoReturn:
-    """The command `newfound`: main, and then the end of the process at once.
+    """Run `newfound`, then end the process at once.
 
     Python would first take torch's modules apart one by one, which takes half a second.
     """
@@ -43,12 +93,23 @@ def command() -> NoReturn:
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
-    """End as by Ctrl-C: on the way out what was begun is put away."""
+    """End as by Ctrl-C: on the way out, temporary files are removed."""
     raise SystemExit(128 + number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it worked, 2 if the input cannot be used."""
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows `newfound` on the command line; by default that of this process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a text's characters
             stream.reconfigure(errors="backslashreplace")
@@ -58,7 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
-    options.command_line = "newfound " + " ".join(map(_quoted, arguments))
+    options.command_line = "newfound " + " ".join(map(shlex.quote, arguments))
+    if options.run is not bench.run:  # measurements are made as the library runs by itself
+        _prepare_process()
     try:
         code = int(options.run(options) or 0)
         sys.stdout.flush()
@@ -74,9 +137,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"newfound: {what}{_one_line(error.strerror or str(error))}", file=sys.stderr)
         _drop_output()
         return 2
-    except KeyboardInterrupt:
-        print("newfound: interrupted; nothing was written", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:  # a command that has written something reports it
+        print(f"newfound: interrupted; {str(interrupt) or 'nothing was written'}", file=sys.stderr)
         return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = Parser(
+        prog="newfound",
+        description="Find the known and the new categories in a pile of texts.",
+        epilog="Start with `newfound demo`, then `newfound discover my.csv -o my-run`.",
+    )
+    parser.add_argument("--version", action="version", version=f"newfound {newfound.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for module in COMMANDS:
+        module.add_parser(commands)
+    return parser
+
+
+SPINS = "2000"  # about as long as a small matrix product takes
+
+
+def _prepare_process() -> None:
+    """Set what torch, numpy and Python read before they do their work."""
+    # Torch's threads spin while they wait, which is slow as soon as another program wants a
+    # core; not spinning at all is slow where they wait for each other often. So they spin
+    # shortly. The value is read when torch is loaded, so it is set before.
+    os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+    # numpy's linear algebra is small here, and its threads cannot be told not to spin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Imports make many objects and hardly any garbage: looking for it often takes a tenth of
+    # their time.
+    gc.set_threshold(100_000)
 
 
 def _drop_output() -> None:
@@ -87,239 +180,5 @@ def _drop_output() -> None:
         return
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = Parser(
-        prog="newfound",
-        description="Find the known and the new categories in a pile of texts.",
-        epilog="Start with `newfound demo`, then `newfound discover my.csv -o my-run`.",
-    )
-    parser.add_argument("--version", action="version", version=f"newfound {newfound.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_discover(commands)
-    _add_predict(commands)
-    _add_estimate(commands)
-    _add_demo(commands)
-    _add_info(commands)
-    add_report(_command(commands, "report", "write the HTML report of a run again, or elsewhere"))
-    add_export(
-        _command(
-            commands,
-            "export",
-            "hand categories and their texts to Label Studio, Rasa or a spreadsheet",
-            "Write categories of a run and their texts as Label Studio tasks (beside them the "
-            "labelling configuration as .xml), as Rasa NLU training data, or as a table with the "
-            "columns text and label.",
-        )
-    )
-    _add_methods(commands)
-    _add_bench(commands)
-    return parser
-
-
-def _command(commands: Any, name: str, help: str, description: str | None = None) -> Any:
-    return commands.add_parser(
-        name,
-        help=help,
-        description=description or help,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-
-
-def _add_discover(commands: Any) -> None:
-    command = _command(
-        commands,
-        "discover",
-        "find the categories of a table's texts",
-        "Read tables of texts (CSV, TSV, JSONL or Parquet; some texts with a label), find the "
-        "category of every text, and write a run folder with assignments, categories, a report "
-        "and a model for the next texts.",
-    )
-    _add_tables(command)
-    command.add_argument("-o", "--out", metavar="RUN", type=Path, required=True, help="run folder")
-    command.add_argument("--force", action="store_true", help="replace an existing run folder")
-    command.add_argument(
-        "--format", choices=("csv", "parquet"), default="csv", help="format of the assignments"
-    )
-    command.add_argument(
-        "--validation",
-        metavar="TABLE",
-        type=Path,
-        default=argparse.SUPPRESS,
-        help="labelled texts that say when to stop (default: a part of the labelled ones)",
-    )
-    add_run_flags(command)
-    _add_naming(command)
-    command.set_defaults(run=_lazy("discover"))
-
-
-def _add_tables(command: Any) -> None:
-    command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="file with texts")
-    for role, example in (("text", "text"), ("label", "label"), ("id", "id")):
-        command.add_argument(
-            f"--{role}-column",
-            metavar="NAME",
-            default=argparse.SUPPRESS,
-            help=f"column of the {example} (default: guessed from its name, and said)",
-        )
-
-
-def add_run_flags(command: Any, leave_out: Sequence[str] = ()) -> None:
-    """One flag for each field of RunConfig; with the method, --set for its own settings."""
-    for name, kind, default, help in settings_of(RunConfig):
-        if name in leave_out:
-            continue
-        command.add_argument(
-            flag_of(name),
-            dest=name,
-            metavar=describe_type(kind),
-            help=help,
-            # The help says what happens by default where no value can.
-            default=argparse.SUPPRESS if default is None else default,
-        )
-    if "method" in leave_out:
-        return
-    command.add_argument(
-        "--set",
-        dest="settings",
-        metavar="NAME=VALUE",
-        action="append",
-        default=argparse.SUPPRESS,
-        help="a hyper-parameter of the method; `newfound methods NAME` lists them; repeatable "
-        "(default: what --effort picks)",
-    )
-
-
-def _add_naming(command: Any) -> None:
-    command.add_argument(
-        "--name-with",
-        metavar="URL",
-        default=argparse.SUPPRESS,
-        help="OpenAI-compatible endpoint that names the novel categories; their keywords and "
-        "typical texts are sent there, with the key in NEWFOUND_API_KEY or OPENAI_API_KEY "
-        "(default: names come from keywords and nothing is sent)",
-    )
-    command.add_argument(
-        "--name-model",
-        metavar="MODEL",
-        default=argparse.SUPPRESS,
-        help="the model to ask there; needed with --name-with",
-    )
-
-
-def _add_predict(commands: Any) -> None:
-    command = _command(
-        commands,
-        "predict",
-        "give new texts a category with a run's model",
-        "Give each new text its category, whether that is known or novel, and a probability. "
-        "With - as the table, lines are read from standard input and JSON lines written to "
-        "standard output.",
-    )
-    command.add_argument("folder", metavar="RUN", type=Path, help="run folder (or a saved model)")
-    command.add_argument("table", metavar="TABLE", help="file with texts, or - for standard input")
-    command.add_argument(
-        "-o",
-        "--out",
-        metavar="OUT",
-        type=Path,
-        default=argparse.SUPPRESS,
-        help="table to write: .csv, .tsv, .jsonl or .parquet (default with -: standard output)",
-    )
-    command.add_argument("--force", action="store_true", help="replace an existing table")
-    for role in ("text", "id"):
-        command.add_argument(
-            f"--{role}-column",
-            metavar="NAME",
-            default=argparse.SUPPRESS,
-            help=f"column of the {role} (default: guessed from its name, and said)",
-        )
-    command.add_argument(
-        "--device", default=argparse.SUPPRESS, help="cpu, cuda or cuda:N (default: the best)"
-    )
-    command.add_argument(
-        "--int8",
-        action="store_true",
-        help="encode in int8, several times as fast on a CPU; calibrated once on the run's texts, "
-        "and its agreement with full precision is said; needs newfound[openvino]",
-    )
-    command.set_defaults(run=_lazy("predict", "newfound.cli.predict"))
-
-
-def _add_estimate(commands: Any) -> None:
-    command = _command(
-        commands,
-        "estimate",
-        "say how many categories there seem to be",
-        "Estimate the number of categories in the texts and show the curve behind it.",
-    )
-    _add_tables(command)
-    # Counting comes before training on the labels, so the validation part does not matter.
-    add_run_flags(command, leave_out=("n_categories", "validation_share"))
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
-    command.set_defaults(run=_lazy("estimate"))
-
-
-def _add_demo(commands: Any) -> None:
-    command = _command(
-        commands,
-        "demo",
-        "discover the categories of the built-in help-desk messages",
-        "Run a discovery on the built-in data, whose truth is known, and show how well it went.",
-    )
-    command.add_argument(
-        "-o", "--out", metavar="RUN", type=Path, default=Path("demo-run"), help="run folder"
-    )
-    add_run_flags(command)
-    _add_naming(command)
-    command.set_defaults(run=_lazy("demo"))
-
-
-def _add_info(commands: Any) -> None:
-    command = _command(commands, "info", "show what a run found and how")
-    command.add_argument("folder", metavar="RUN", type=Path, help="run folder")
-    command.set_defaults(run=_lazy("info"))
-
-
-def _add_methods(commands: Any) -> None:
-    command = _command(commands, "methods", "list the methods, or one method's settings")
-    command.add_argument("name", metavar="NAME", nargs="?", help="a method, to see its settings")
-    command.set_defaults(run=_lazy("methods"))
-
-
-def _add_bench(commands: Any) -> None:
-    from newfound.bench.cli import add_commands
-
-    add_commands(_command(commands, "bench", "reproduce the paper: data, runs, tables and figures"))
-
-
-SPINS = "2000"  # about as long as a small matrix product takes
-
-
-def _lazy(name: str, module: str = "newfound.cli.commands") -> Any:
-    """A command whose module is imported when it runs, so that --help stays quick."""
-
-    def run(options: argparse.Namespace) -> int | None:
-        # Torch's threads spin while they wait, which is slow as soon as another program wants a
-        # core; not spinning at all is slow where they wait for each other often. So they spin
-        # shortly. It is read when torch is loaded, so it is said before.
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-        # numpy's linear algebra is small here, and its threads cannot be told not to spin.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # Imports make many objects and hardly any garbage: looking for it often takes a tenth of
-        # their time.
-        gc.set_threshold(100_000)
-        code: int | None = getattr(importlib.import_module(module), name)(options)
-        return code
-
-    return run
-
-
 def _one_line(message: str) -> str:
     return " ".join(message.split())
-
-
-def _quoted(word: str) -> str:
-    import shlex
-
-    return shlex.quote(word)

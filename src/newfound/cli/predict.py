@@ -1,29 +1,72 @@
-"""`newfound predict`: stream a table, or standard input, through a run's model."""
+"""`newfound predict`: stream a table, or standard input, through the model of a run."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from newfound.cli.commands import tell
-from newfound.data.tables import TableChunk, TableWriter, stream_lines, stream_table
+from newfound.cli.flags import (
+    Commands,
+    add_columns,
+    add_device,
+    add_force,
+    add_output_flags,
+    add_run_folder,
+    new_command,
+)
+from newfound.cli.output import Output, json_line
 from newfound.errors import InputError
-from newfound.progress import Stages
+from newfound.wording import plural
 
 if TYPE_CHECKING:
-    from newfound.discovery import Discovery
+    from newfound.data.tables import TableChunk, TableStream, TableWriter
+    from newfound.result import Model
 
 COLUMNS = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
 LINES = 256  # lines of standard input that are answered together
 Rows = dict[str, list[Any]]
 
 
-def predict(options: argparse.Namespace) -> None:
-    """Give each new text its category, whether that is known or novel, and a probability."""
-    from newfound.discovery import Discovery
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands,
+        "predict",
+        run,
+        "assign new texts to categories with the model of a run",
+        "Give each new text its category, whether that is known or novel, and a probability. "
+        "With - as the table, lines are read from standard input and JSON lines are written to "
+        "standard output.",
+    )
+    add_run_folder(command, "run folder (or a saved model)")
+    command.add_argument("table", metavar="TABLE", help="file with texts, or - for standard input")
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="OUT",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="table to write: .csv, .tsv, .jsonl or .parquet (default with -: standard output)",
+    )
+    add_force(command, "an existing table")
+    add_columns(command, ("text", "id"))
+    add_device(command)
+    command.add_argument(
+        "--int8",
+        action="store_true",
+        help="encode in int8, several times as fast on a CPU; the command calibrates the model "
+        "once on the texts of the run and prints how well it agrees with full precision; needs "
+        "newfound[openvino]",
+    )
+    add_output_flags(command)
 
+
+def run(options: argparse.Namespace) -> None:
+    """Give each new text its category, whether that is known or novel, and a probability."""
+    from newfound.data.tables import TableWriter, stream_lines, stream_table
+
+    output = Output(options)
     out: Path | None = getattr(options, "out", None)
     writer = None if out is None else TableWriter(out, COLUMNS)  # refuses a name without a format
     if out is not None and out.exists() and not options.force:
@@ -35,30 +78,46 @@ def predict(options: argparse.Namespace) -> None:
     piped = options.table == "-"
     if writer is None and not piped:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
+    if writer is None and output.json:
+        raise InputError(
+            "standard output takes the predictions, which are JSON lines already: leave --json "
+            "out, or name the table to write with -o OUT"
+        )
     table = None if piped else stream_table(Path(options.table), **columns)
-    # int8 is a CPU's: it is the default device then, and a GPU that is asked for is refused.
-    device = getattr(options, "device", "cpu" if options.int8 else None)
-    discoverer = Discovery.load(options.folder, device)
-    if options.int8:
-        tell([_use_int8(discoverer, options.folder)])
-    if table is not None:
-        tell(table.notes)
-    told = len(table.notes) if table is not None else 0
-    chunks: Iterable[TableChunk] = (
-        stream_lines(sys.stdin, LINES, **columns) if table is None else table
-    )
-    rows = predicted(discoverer, chunks)
+    with output.stages().stage("loading the model"):
+        model, notes = _load(options)
+    notes += [] if table is None else table.notes
+    output.notes(notes)
     if writer is None:
-        _print(rows)
+        _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
         return
-    count = _write(rows, writer, None if table is None else table.rows)
+    chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
+    count = _write(predicted(model, chunks), writer, table, output)
     if table is not None:
-        tell(table.notes[told:])  # some come only at the end of the table
-    print(f"{count} texts: {out}")
+        late = [note for note in table.notes if note not in notes]  # some come with the last row
+        output.notes(late)
+        notes += late
+    value = {"out": str(out), "texts": count, "notes": notes}
+    output.result(value, f"{plural(count, 'text')}: {out}")
 
 
-def _use_int8(discoverer: "Discovery", folder: Path) -> str:
-    """Switch to int8, calibrated on the run's own texts; the result is kept beside the model."""
+def _load(options: argparse.Namespace) -> tuple["Model", list[str]]:
+    """Load the model of a run, in int8 where that is asked for; return it with notes."""
+    from newfound.storage.model_files import load_model
+
+    # int8 runs on a CPU only: it is the default device then, and a GPU that is named is refused.
+    model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
+    if not options.int8:
+        return model, []
+    converted, agreement = _to_int8(model, options.folder)
+    return converted, [agreement]
+
+
+def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
+    """Convert a model to int8, calibrated on the texts of the run; keep it beside the model."""
+    from newfound.data.tables import stream_table
+    from newfound.pipeline import to_int8
+
     inside = folder / "model"
     tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
     if not inside.is_dir() or not tables:
@@ -68,38 +127,43 @@ def _use_int8(discoverer: "Discovery", folder: Path) -> str:
         )
     # The first chunk is enough to draw from, however long the table is.
     texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
-    return discoverer.use_int8(texts, inside / "int8")
+    converted, agreement = to_int8(model, texts, inside / "int8")
+    return converted, str(agreement)
 
 
-def predicted(discoverer: "Discovery", chunks: Iterable[TableChunk]) -> Iterator[Rows]:
-    """The columns of the answer, chunk by chunk; an empty text gets no category."""
+def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
+    """Yield the columns of the answer, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
-        real = [i for i, text in enumerate(chunk.texts) if text.strip()]
-        index, sure = discoverer.predict_index([chunk.texts[i] for i in real])
-        empty: list[Any] = [None] * len(chunk.texts)
-        category, kind, probability = empty.copy(), empty.copy(), empty.copy()
-        for place, found, chance in zip(real, index, sure, strict=True):
-            category[place] = str(discoverer.classes_[found])
-            kind[place] = str(discoverer.kinds_[found])
-            probability[place] = round(float(chance), 4)
-        values = (chunk.ids, chunk.texts, category, kind, probability)
+        found = model.predict(chunk.texts)
+        probability = [
+            None if index < 0 else round(float(chance), 4)
+            for index, chance in zip(found.index, found.probability, strict=True)
+        ]
+        values = (chunk.ids, chunk.texts, found.names.tolist(), found.kinds.tolist(), probability)
         yield dict(zip(COLUMNS, values, strict=True))
 
 
 def _print(chunks: Iterable[Rows]) -> None:
-    """JSON lines to standard output."""
-    # What the terminal's or pipe's encoding lacks is escaped, which JSON can.
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    for rows in chunks:
-        for values in zip(*rows.values(), strict=True):
-            print(json.dumps(dict(zip(rows, values, strict=True)), ensure_ascii=plain))
-        sys.stdout.flush()
-
-
-def _write(chunks: Iterable[Rows], writer: TableWriter, total: int | None) -> int:
-    """Rows to a table; returns how many."""
+    """Write JSON lines to standard output as the answers come."""
     count = 0
-    with writer, Stages().stage("predicting", total) as advance:
+    try:
+        for rows in chunks:
+            for values in zip(*rows.values(), strict=True):
+                print(json_line(dict(zip(rows, values, strict=True))))
+                count += 1
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        # What was printed stays: the message must not claim that nothing was written.
+        raise KeyboardInterrupt(f"{plural(count, 'line was', 'lines were')} answered") from None
+
+
+def _write(
+    chunks: Iterable[Rows], writer: "TableWriter", table: "TableStream | None", output: Output
+) -> int:
+    """Write rows to a table; return how many."""
+    count = 0
+    total = None if table is None else table.rows
+    with writer, output.stages().stage("predicting", total) as advance:
         for rows in chunks:
             writer.write(rows)
             size = len(rows["id"])

@@ -15,6 +15,7 @@ from newfound.clustering.distances import full_precision, nearest
 from newfound.clustering.kmeans_plus_plus import greedy_seeds
 from newfound.clustering.lloyd import Clustering, Problem, all_starts, one_start
 from newfound.errors import InputError
+from newfound.wording import plural
 
 __all__ = ["Clustering", "constrained_kmeans", "kmeans", "nearest"]
 
@@ -245,13 +246,15 @@ def _check(
         raise ValueError("starts and max_iterations must be at least 1")
     if k < max(known, 1):
         raise InputError(
-            f"{k} categories were asked for, but the labels already name {known}; ask for at least "
-            f"{max(known, 1)}"
+            f"{plural(k, 'category is', 'categories are')} asked for, but the labels already "
+            f"name {known:,}; ask for at least {max(known, 1)}"
         )
     if k - known > free:
         raise InputError(
-            f"{k} categories were asked for, but {free} unlabelled texts and {known} labelled "
-            f"categories can form at most {free + known}; ask for fewer"
+            f"{plural(k, 'category is', 'categories are')} asked for, but "
+            f"{plural(free, 'unlabelled text')} and "
+            f"{plural(known, 'known category', 'known categories')} make at most {free + known}; "
+            "ask for fewer"
         )
     if initial is not None and not (initial.shape[1:] == (d,) and known <= len(initial) <= k):
         raise ValueError(f"initial must have shape {(k, d)} or less, not {tuple(initial.shape)}")

@@ -1,7 +1,7 @@
 """How well a clustering recovers the truth: accuracy by one matching, NMI, ARI."""
 
 import math
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -44,6 +44,48 @@ def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]
         nmi=100 * float(normalized_mutual_info_score(truth, predicted)),
         ari=100 * float(adjusted_rand_score(truth, predicted)),
     )
+
+
+def open_accuracy(
+    predicted: Sequence[str | None], truth: Sequence[str], known: Collection[str]
+) -> float:
+    """Return the share of texts whose category is right, where the truth may be unknown to a model.
+
+    A true label that is among `known` is right only by name. The other true labels are matched
+    one to one with the predicted categories that are not known, so that most texts agree.
+
+    Parameters
+    ----------
+    predicted : sequence of str or None
+        Predicted category of each text; None is never right.
+    truth : sequence of str
+        True label of each text.
+    known : collection of str
+        Names of the known categories.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> open_accuracy(["card", "new 1", "new 2"], ["card", "loan", "fee"], {"card"})
+    1.0
+    >>> open_accuracy(["new 1", "new 1"], ["card", "loan"], {"card"})
+    0.5
+    """
+    pairs = list(zip(predicted, truth, strict=True))
+    right = sum(found == label for found, label in pairs if label in known)
+    novel = [
+        (found, label)
+        for found, label in pairs
+        if label not in known and found is not None and found not in known
+    ]
+    if novel:
+        _, _, table = _contingency(*zip(*novel, strict=True))
+        right += int(table[linear_sum_assignment(table, maximize=True)].sum())
+    return right / len(pairs)
 
 
 def _contingency(

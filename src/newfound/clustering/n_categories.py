@@ -15,11 +15,11 @@ separate the other half best.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from newfound.clustering.estimate import Estimate
 from newfound.clustering.kmeans import kmeans
 
 Progress = Callable[[int, int], None]
@@ -34,29 +34,6 @@ HALF = 3000  # at most this many texts in each half that a silhouette is compute
 SILHOUETTE_ERROR = 0.35  # standard error of the logarithm of a number found by silhouette
 SURE, UNSURE = 0.2, 0.3  # standard errors of the logarithm: up to the first labels alone decide,
 # from the second on the silhouette has its whole say, and between them a part of it
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The number of categories with the curve and the range behind it."""
-
-    n_categories: int
-    candidates: list[int]
-    scores: list[float]  # of the candidates: support by labels, or separation of held-out texts
-    low: int
-    high: int
-    how: str  # one sentence for the user
-
-    def to_dict(self) -> dict[str, object]:
-        """Give plain values for a JSON file."""
-        return {
-            "estimate": self.n_categories,
-            "candidates": self.candidates,
-            "scores": self.scores,
-            "low": self.low,
-            "high": self.high,
-            "how": self.how,
-        }
 
 
 def overclustering_count(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from newfound.errors import InputError
+from newfound.wording import plural
 
 # Labels that people write where they mean "none"; here they are categories like any other.
 _LOOKS_UNLABELLED = frozenset(
@@ -57,19 +58,18 @@ class Corpus:
         strings. Ids must be unique; without them they are "1", "2", ...
         """
         checked = check_texts(texts)
-        given = [None] * len(checked) if labels is None else _items(labels, "labels")
         names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
-        for what, values in (("labels", given), ("ids", names)):
-            if len(values) != len(checked):
-                raise InputError(
-                    f"there are {len(checked)} texts but {len(values)} {what}: give one per text"
-                    + (", None for an unlabelled one" if what == "labels" else "")
-                )
+        unlabelled = [None] * len(checked)
+        given = check_labels(unlabelled if labels is None else labels, len(checked))
+        if len(names) != len(checked):
+            raise InputError(
+                f"{plural(len(checked), 'text')} but {plural(len(names), 'id')}: give one per text"
+            )
         if any(_is_missing(name) for name in names):
             raise InputError("an id is missing in ids: give every text one")
         corpus = cls(
             texts=checked,
-            labels=[_label(label, position) for position, label in enumerate(given)],
+            labels=given,
             ids=[str(name) for name in names],
         )
         if len(set(corpus.ids)) < len(corpus):
@@ -111,6 +111,17 @@ def check_texts(texts: Iterable[Any], *, keep_empty: bool = False) -> list[str]:
     return checked
 
 
+def check_labels(labels: Iterable[Any], count: int) -> list[str | None]:
+    """Return the labels of `count` texts as names, None for unlabelled ones."""
+    given = _items(labels, "labels")
+    if len(given) != count:
+        raise InputError(
+            f"{plural(count, 'text')} but {plural(len(given), 'label')}: give one per "
+            "text, None for an unlabelled one"
+        )
+    return [_label(label, position) for position, label in enumerate(given)]
+
+
 def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
     """Refuse a corpus that discovery cannot work on; return what else the user should know."""
     distinct = len(set(corpus.texts))
@@ -119,13 +130,13 @@ def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
         raise InputError("there is no text: give a table with at least two different texts")
     if distinct < 2:
         raise InputError(
-            f"all {len(corpus)} texts are the same: give at least two different texts"
+            f"all {len(corpus):,} texts are the same: give at least two different texts"
             if len(corpus) > 1
             else "there is only one text: give at least two different texts"
         )
     if len(known) > distinct:
         raise InputError(
-            f"there are {len(known)} labels but only {distinct} different texts: "
+            f"there are {len(known):,} labels but only {distinct:,} different texts: "
             "check that the text and label columns are not swapped, or give more texts"
         )
     if n_categories is not None:
@@ -138,16 +149,17 @@ def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
 
 
 def _check_number(n_categories: int, known: int, distinct: int) -> None:
-    asked = f"{n_categories} categories are asked for (--categories, n_categories)"
+    number = plural(n_categories, "category is", "categories are")
+    asked = f"{number} asked for (--categories, n_categories)"
     if n_categories < 1:
         raise InputError(f'{asked}: give a number from 1 up, or "auto"')
     if n_categories < known:
         raise InputError(
-            f'{asked} but {known} are known from the labels: give at least {known}, or "auto"'
+            f'{asked} but {known:,} are known from the labels: give at least {known}, or "auto"'
         )
     if n_categories > distinct:
         raise InputError(
-            f"{asked} but there are only {distinct} different texts: "
+            f"{asked} but there are only {distinct:,} different texts: "
             f'give at most {distinct}, or "auto"'
         )
 
@@ -164,8 +176,8 @@ def _notes_on_amount(corpus: Corpus, known: list[str], n_categories: int | None)
         )
     elif n_categories == len(known):
         notes.append(
-            f"{n_categories} categories are asked for and as many are known: "
-            "no novel one can be found"
+            f"{plural(n_categories, 'category is', 'categories are')} asked for and as many are "
+            "known: no novel one can be found"
         )
     if len(known) == 1:
         notes.append(f"only one category is known, {known[0]!r}: labels can teach little")
@@ -173,7 +185,7 @@ def _notes_on_amount(corpus: Corpus, known: list[str], n_categories: int | None)
     single = [label for label in known if counts[label] == 1]
     if single:
         notes.append(
-            f"{_count(len(single), 'category has', 'categories have')} only one labelled text: "
+            f"{plural(len(single), 'category has', 'categories have')} only one labelled text: "
             f"{_some(single)}"
         )
     return notes
@@ -185,7 +197,7 @@ def _notes_on_labels(corpus: Corpus) -> list[str]:
     for label in sorted(counts):
         if label.strip().casefold() in _LOOKS_UNLABELLED:
             notes.append(
-                f"{_count(counts[label], 'text has', 'texts have')} the label {label!r}, which "
+                f"{plural(counts[label], 'text has', 'texts have')} the label {label!r}, which "
                 "counts as a category: leave the label empty to mean unlabelled"
             )
     alike: dict[str, list[str]] = {}
@@ -196,7 +208,7 @@ def _notes_on_labels(corpus: Corpus) -> list[str]:
         notes.append(
             f"{' and '.join(map(repr, same[0]))} differ only in case or white space but count as "
             "different categories"
-            + (f" (and {len(same) - 1} more such groups)" if len(same) > 1 else "")
+            + (f" (and {plural(len(same) - 1, 'more such group')})" if len(same) > 1 else "")
         )
     return notes
 
@@ -218,7 +230,7 @@ def _notes_on_texts(corpus: Corpus) -> list[str]:
     if pair is not None:
         one, other = pair
         notes.append(
-            f"{_count(len(texts), 'text occurs', 'texts occur')} with different labels, which "
+            f"{plural(len(texts), 'text occurs', 'texts occur')} with different labels, which "
             f"stay as given; the first is {_short(corpus.texts[one])}: {corpus.labels[one]!r} "
             f"(id {corpus.ids[one]}) and {corpus.labels[other]!r} (id {corpus.ids[other]})"
         )
@@ -268,13 +280,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
-
-
 def _some(names: Sequence[str], limit: int = 5) -> str:
     shown = ", ".join(repr(name) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def _short(text: str, limit: int = 60) -> str:

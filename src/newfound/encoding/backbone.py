@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.errors import InputError
+from newfound.errors import DamagedFileError, InputError
+from newfound.files import check_fields
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,22 @@ class Architecture:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
+        """Read what `to_dict` gave; DamagedFileError names the file `where` it is not so."""
+        required = ("vocabulary", "width", "layers", "heads", "inner", "positions")
+        check_fields(value, dict.fromkeys(required, int), where)
+        numbers = ("norm_epsilon", "dropout", "attention_dropout", "relative_buckets")
+        given = [name for name in numbers if name in value]  # the others have defaults
+        check_fields(value, dict.fromkeys(given, (int, float)), where)
+        unknown = value.keys() - {*required, *numbers, "activation"}
+        if unknown or value.get("activation", "gelu") not in ACTIVATIONS:
+            raise DamagedFileError(f"{where} does not describe an encoder")
+        sizes = [value[name] for name in (*required, *given)]
+        if min(sizes) < 0 or not value["heads"] or value["width"] % value["heads"]:
+            raise DamagedFileError(f"{where} has sizes that no encoder can have")
+        return cls(**value)
 
 
 ACTIVATIONS = {

@@ -5,7 +5,6 @@ and prediction alike, so that a cached value and a fresh one are the same number
 in the training corpus gets the same answer later.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,12 +17,25 @@ from torch import Tensor, nn
 
 from newfound.encoding.backbone import Architecture, Backbone
 from newfound.encoding.batching import Cells, Ragged, plan_batches, tokenize
-from newfound.encoding.loading import Encoder, read_tokenizer
+from newfound.encoding.loading import POOLINGS, Encoder, read_tokenizer
+from newfound.encoding.weights import load_weights
 from newfound.encoding.workers import run_batches
-from newfound.files import write_atomically, write_json, write_text
+from newfound.errors import DamagedFileError
+from newfound.files import check_fields, read_json, write_atomically, write_json, write_text
 from newfound.progress import Advance
 
 TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens a batch when encoding
+# What encoder.json holds.
+SAVED: dict[str, type | tuple[type, ...]] = {
+    "architecture": dict,
+    "encoder": str,
+    "fingerprint": str,
+    "pooling": str,
+    "max_tokens": int,
+    "head": str,
+    "normalise": bool,
+    "frozen_layers": int,
+}
 
 
 class FeatureMap(Protocol):
@@ -264,12 +276,29 @@ class EncoderFeatures(nn.Module):
     @classmethod
     def load(cls, folder: Path) -> "EncoderFeatures":
         """Read what `save` wrote."""
-        settings = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
-        backbone = Backbone(Architecture(**settings["architecture"]))
+        settings = read_json(folder / "encoder.json", dict)
+        check_fields(settings, SAVED, "encoder.json")
+        shape = Architecture.from_dict(settings["architecture"], "encoder.json")
+        if settings["head"] not in HEADS or settings["pooling"] not in POOLINGS:
+            raise DamagedFileError("encoder.json names a head or a pooling that does not exist")
+        if settings["max_tokens"] < 3:
+            raise DamagedFileError("encoder.json leaves no room for a token")
+        tokenizer = read_tokenizer(folder / "tokenizer.json")
+        if tokenizer.get_vocab_size() > shape.vocabulary:
+            raise DamagedFileError("tokenizer.json has more words than the encoder")
+        weights = load_file(folder / "encoder.safetensors")
+        # Before the backbone is built, whose size encoder.json says.
+        words = weights.get("backbone.words.weight")
+        if words is None or tuple(words.shape) != (shape.vocabulary, shape.width):
+            raise DamagedFileError("encoder.safetensors and encoder.json are of different models")
+        logits = settings.get("logits")  # models of before there were logits do not say
+        if logits is not None and (not isinstance(logits, int) or logits < 1):
+            raise DamagedFileError(f"encoder.json: 'logits' cannot be {str(logits)[:40]!r}")
+        backbone = Backbone(shape)
         encoder = Encoder(
             name=settings["encoder"],
             backbone=backbone,
-            tokenizer=read_tokenizer(folder / "tokenizer.json"),
+            tokenizer=tokenizer,
             pooling=settings["pooling"],
             max_tokens=settings["max_tokens"],
             mask_id=None,
@@ -282,9 +311,9 @@ class EncoderFeatures(nn.Module):
             head=settings["head"],
             normalise=settings["normalise"],
             frozen_layers=settings["frozen_layers"],
-            logits=settings.get("logits"),  # models of before there were logits do not say
+            logits=logits,
         )
-        features.load_state_dict(load_file(folder / "encoder.safetensors"))
+        load_weights(features, weights, "encoder.safetensors")
         return features.eval()
 
 

@@ -7,12 +7,11 @@ normalisation and the prototypes stay in full precision. Needs the extra `openvi
 import hashlib
 import importlib
 import io
-import json
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,16 +21,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from newfound.clustering.assignment import assign
 from newfound.encoding.batching import Ragged, plan_batches, tokenize
-from newfound.encoding.feature_maps import EncoderFeatures, pool
-from newfound.errors import InputError, reason
-from newfound.files import write_folder, write_json
-from newfound.methods.fitted import Fitted
+from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap, pool
+from newfound.errors import DamagedFileError, InputError, reason
+from newfound.files import check_fields, read_json, write_folder, write_json
 from newfound.progress import Advance
+from newfound.wording import plural
 
-BUDGET = 1024  # tokens a batch
+Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
+BUDGET = 1024  # tokens per batch
 FORMAT = 1
+# What int8.json says of the agreement.
+AGREEMENT: dict[str, type | tuple[type, ...]] = {
+    "texts": int,
+    "cosine": (int, float),
+    "same": (int, float),
+}
 CALIBRATION = 300  # texts that the ranges of activations are read from
 COMPARED = 300  # other texts on which int8 is compared with full precision
 GOAL = 0.998  # mean cosine to full precision
@@ -48,7 +53,7 @@ class Agreement:
     def __str__(self) -> str:
         told = (
             f"int8: mean cosine to full precision {self.cosine:.4f}, the same category for "
-            f"{self.same:.1%} of {self.texts} texts"
+            f"{self.same:.1%} of {plural(self.texts, 'text')}"
         )
         low = f"; that is below {GOAL}: leave int8 out where answers matter"
         return told + (low if self.cosine < GOAL else "")
@@ -95,14 +100,31 @@ class Int8Features:
         self.plain.save(folder)
 
 
-def use_int8(fitted: Fitted, texts: Sequence[str], folder: Path | None = None) -> Agreement:
-    """Let a fitted model encode in int8 from now on, calibrated on `texts`.
+def int8_features(
+    features: FeatureMap,
+    categories_of: Categories,
+    texts: Sequence[str],
+    folder: Path | None = None,
+) -> tuple[Int8Features, Agreement]:
+    """Convert a feature map to int8, calibrated on texts.
 
-    With a `folder` the converted model is kept there; if it is there already it is read.
+    Parameters
+    ----------
+    features : FeatureMap
+        An encoder's, on a CPU; it stays as it is.
+    categories_of : callable
+        Gives the category ids [N] of features [N, d], to compare the two maps by.
+    texts : sequence of str
+        Texts to calibrate with, like those to come.
+    folder : Path, optional
+        Where the converted model is kept; if it is there already it is read.
+
+    Returns
+    -------
+    features : Int8Features
+    agreement : Agreement
     """
-    plain = fitted.features
-    if isinstance(plain, Int8Features):
-        plain = plain.plain
+    plain = features.plain if isinstance(features, Int8Features) else features
     if not isinstance(plain, EncoderFeatures):
         raise InputError(
             "int8 is for methods that read texts with an encoder; this model's does without one: "
@@ -112,19 +134,19 @@ def use_int8(fitted: Fitted, texts: Sequence[str], folder: Path | None = None) -
         raise InputError("int8 is for encoders on a CPU; choose the device cpu or leave int8 out")
     key = _key(plain)
     kept = _read(plain, folder, key) if folder is not None else None
-    if kept is None:
-        chosen = _draw(texts, CALIBRATION + COMPARED)
-        # With few texts the same ones have to do for both.
-        calibration = chosen[:CALIBRATION]
-        compared = chosen[CALIBRATION:] or calibration
-        model = quantise(plain, calibration)
-        features = Int8Features(plain, model)
-        kept = features, compare(fitted, plain, features, compared)
-        if folder is not None:
-            with suppress(InputError):  # it only saves the next run the conversion
-                _write(folder, key, model, kept[1])
-    fitted.features = kept[0]
-    return kept[1]
+    if kept is not None:
+        return kept
+    chosen = _draw(texts, CALIBRATION + COMPARED)
+    # With few texts the same ones have to do for both.
+    calibration = chosen[:CALIBRATION]
+    compared = chosen[CALIBRATION:] or calibration
+    model = quantise(plain, calibration)
+    converted = Int8Features(plain, model)
+    agreement = compare(plain, converted, categories_of, compared)
+    if folder is not None:
+        with suppress(InputError):  # it only saves the next run the conversion
+            _write(folder, key, model, agreement)
+    return converted, agreement
 
 
 def quantise(plain: EncoderFeatures, texts: Sequence[str]) -> Any:
@@ -150,19 +172,21 @@ def quantise(plain: EncoderFeatures, texts: Sequence[str]) -> Any:
 
 
 def compare(
-    fitted: Fitted, plain: EncoderFeatures, quantised: Int8Features, texts: Sequence[str]
+    plain: EncoderFeatures,
+    quantised: Int8Features,
+    categories_of: Categories,
+    texts: Sequence[str],
 ) -> Agreement:
-    """How int8 and full precision agree on `texts`."""
+    """Return how int8 and full precision agree on `texts`."""
     before, after = plain(texts), quantised(texts)
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     cosine = (before * after).sum(1) / np.maximum(lengths, 1e-12)
-    one, _ = assign(before, fitted.prototypes, fitted.temperature)
-    two, _ = assign(after, fitted.prototypes, fitted.temperature)
-    return Agreement(len(texts), float(cosine.mean()), float((one == two).mean()))
+    same = categories_of(before) == categories_of(after)
+    return Agreement(len(texts), float(cosine.mean()), float(same.mean()))
 
 
 class _Pooled(nn.Module):
-    """Token ids to one vector a text: what is converted."""
+    """Token ids to one vector per text: what is converted."""
 
     def __init__(self, backbone: nn.Module, pooling: str) -> None:
         super().__init__()
@@ -198,16 +222,19 @@ def _read(plain: EncoderFeatures, folder: Path, key: str) -> tuple[Int8Features,
     if not (folder / "int8.json").is_file():
         return None
     try:
-        about = json.loads((folder / "int8.json").read_text(encoding="utf-8"))
-        if about["format"] != FORMAT or about["key"] != key:
+        about = read_json(folder / "int8.json", dict)
+        if about.get("format") != FORMAT or about.get("key") != key:
             return None
-        agreement = Agreement(**about["agreement"])
-        return Int8Features(plain, folder / "int8.xml"), agreement
-    except (OSError, ValueError, TypeError, LookupError, RuntimeError) as error:
+        check_fields(about, {"agreement": dict}, "int8.json")
+        check_fields(about["agreement"], AGREEMENT, "int8.json, agreement")
+        agreement = Agreement(**{name: about["agreement"][name] for name in AGREEMENT})
+        model = _openvino().Core().read_model(folder / "int8.xml")
+    except (DamagedFileError, RuntimeError) as error:  # RuntimeError: OpenVINO's reader
         raise InputError(
             f"the int8 model in {folder} is damaged ({reason(error)}); delete that folder, it is "
             "made again"
         ) from error
+    return Int8Features(plain, model), agreement
 
 
 def _write(folder: Path, key: str, model: Any, agreement: Agreement) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from newfound.encoding.backbone import FAMILIES, Backbone, convert_weights, read_architecture
 from newfound.errors import InputError, reason
+from newfound.wording import suggestion
 
 # Short names: the Hub's id, the package that carries the weights, and their sha256.
 SHORT_NAMES: dict[str, dict[str, str]] = {
@@ -84,8 +85,8 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     if tokenizer.get_vocab_size() > shape.vocabulary:
         raise InputError(
-            f"the tokeniser of {name} has {tokenizer.get_vocab_size()} words, its weights "
-            f"{shape.vocabulary}: they do not belong together, save the encoder again"
+            f"the tokeniser of {name} has {tokenizer.get_vocab_size():,} words, its weights "
+            f"{shape.vocabulary:,}: they do not belong together, save the encoder again"
         )
     return Encoder(
         name=name,
@@ -115,8 +116,12 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def find_folder(name: str) -> Path:
-    """Resolve a name: a folder, then an installed weights package, then the Hub."""
-    if Path(name).is_dir():
+    """Resolve a name: a short name, then a folder, then the Hub.
+
+    A short name wins over a folder of the same name in the working directory, so that what is
+    there by accident changes no result; `./minilm` names the folder.
+    """
+    if name not in SHORT_NAMES and Path(name).is_dir():
         return Path(name)
     known = SHORT_NAMES.get(name, {})
     if "package" in known:
@@ -129,23 +134,40 @@ def find_folder(name: str) -> Path:
     return _from_hub(name, hub_id)
 
 
+def folder_note(name: str) -> str | None:
+    """Return the note on a folder that has the short name of an encoder, None if there is none."""
+    if name not in SHORT_NAMES or not Path(name).is_dir():
+        return None
+    return (
+        f"the encoder {name} is the pretrained one, not the folder {name} in the working "
+        f"directory: name the folder with --encoder ./{name}"
+    )
+
+
 def _from_hub(name: str, hub_id: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise InputError(
-            f"the encoder {name!r} is neither a folder nor one of {', '.join(SHORT_NAMES)} that "
-            "is installed; for minilm without a network install newfound[offline], "
-            "for the Hub install newfound[hub]"
+            f"the encoder {name!r} is neither a folder nor installed; "
+            + _advice(
+                name, "install newfound[offline] for minilm, newfound[hub] for others on the Hub"
+            )
         ) from None
     try:
         return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
     except Exception as error:
-        hint = " (install newfound[offline] to have it without)" if name == "minilm" else ""
+        hint = ", or install newfound[offline]" if name == "minilm" else ""
         raise InputError(
             f"the encoder {name!r} is no folder here and could not be fetched from the Hub as "
-            f"{hub_id!r}: {type(error).__name__}; check the name and the network{hint}"
+            f"{hub_id!r} ({type(error).__name__}); "
+            + _advice(name, f"check the name and the network{hint}")
         ) from error
+
+
+def _advice(name: str, otherwise: str) -> str:
+    """Return a suggestion for a misspelt short name, or what else to do."""
+    return otherwise if name in SHORT_NAMES else suggestion(name, SHORT_NAMES, otherwise)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

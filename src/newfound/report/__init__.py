@@ -5,17 +5,28 @@ from pathlib import Path
 from newfound.files import write_text
 from newfound.report.data import prepare
 from newfound.report.page import page
-from newfound.report.run import read_run
+from newfound.result import Result
 
 __all__ = ["write_report"]
 
 
-def write_report(run: Path, out: Path | None = None, name: str | None = None) -> Path:
-    """Write the report of the run in folder `run` to `out`, else to report.html in the folder.
+def write_report(result: Result, path: Path, *, name: str = "RUN") -> Path:
+    """Write the report of a result: one HTML file that opens without a network.
 
-    `name` is what the commands on the page call the folder; give it where the folder will be
-    moved once it is complete.
+    Parameters
+    ----------
+    result : Result
+        From memory, or from a run folder by `newfound.storage.run_folder.read_run`; the page is
+        the same.
+    path : Path
+        The file to write.
+    name : str, default "RUN"
+        What the commands on the page call the run folder.
+
+    Returns
+    -------
+    Path
+        `path`.
     """
-    path = run / "report.html" if out is None else out
-    write_text(path, page(prepare(read_run(run, name))))
+    write_text(path, page(prepare(result, name)))
     return path

@@ -10,9 +10,9 @@ from newfound.report.finding import Finding
 from newfound.report.findings import UNSURE, findings
 from newfound.report.overview import overview
 from newfound.report.recorded import estimate_curve, matching_table, settings, training_curves
-from newfound.report.run import Run
 from newfound.report.sample import map_sample
 from newfound.report.shown import NAME, SENTENCE, embedded_size, shown
+from newfound.result import Result
 
 # Characters shown of a text, and of an example; the first that fits the bytes is taken.
 TEXT_LIMITS = (300, 220, 160, 120, 80, 40, 20)
@@ -24,20 +24,23 @@ EXAMPLE_BYTES = 2_500_000
 GRID = 65_535  # map coordinates are whole numbers up to this
 
 
-def prepare(run: Run) -> dict[str, Any]:
-    """Return the data of the page; every string in it is ready to be shown."""
-    found = findings(run)
+def prepare(result: Result, name: str = "RUN") -> dict[str, Any]:
+    """Return the data of the page; every string in it is ready to be shown.
+
+    `name` is what commands on the page call the run folder.
+    """
+    found = findings(result)
     page = {
-        **overview(run, found),
-        "categories": _fitting(lambda n: _categories(run, n), EXAMPLE_LIMITS, EXAMPLE_BYTES),
+        **overview(result, found, name),
+        "categories": _fitting(lambda n: _categories(result, n), EXAMPLE_LIMITS, EXAMPLE_BYTES),
         "findings": [_finding(finding) for finding in found],
-        "estimate": estimate_curve(run),
-        "matching": matching_table(run),
-        "curves": training_curves(run),
-        "settings": settings(run),
+        "estimate": estimate_curve(result),
+        "matching": matching_table(result),
+        "curves": training_curves(result),
+        "settings": settings(result, name),
     }
-    room = max(BYTES, min(BYTES_MOST, BYTES_A_TEXT * len(run.texts))) - embedded_size(page)
-    page["texts"] = _fitting(lambda n: _texts(run, n), TEXT_LIMITS, room)
+    room = max(BYTES, min(BYTES_MOST, BYTES_A_TEXT * len(result.corpus))) - embedded_size(page)
+    page["texts"] = _fitting(lambda n: _texts(result, n), TEXT_LIMITS, room)
     return page
 
 
@@ -55,14 +58,14 @@ def _number(value: float | None, digits: int = 3) -> float | None:
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
-def _categories(run: Run, limit: int) -> list[dict[str, Any]]:
-    ids = {c.id: position for position, c in enumerate(run.categories)}
-    nearest = [ids.get(c.nearest, -1) for c in run.categories]
-    total = len(run.categories)
-    members = np.bincount(run.category, minlength=total)
-    unsure = np.bincount(run.category[run.probability < UNSURE], minlength=total)
-    pile = run.pile
-    moved = _moved(run)
+def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
+    ids = {c.id: position for position, c in enumerate(result.categories)}
+    nearest = [ids.get(c.nearest, -1) for c in result.categories]
+    total = len(result.categories)
+    members = np.bincount(result.assigned, minlength=total)
+    unsure = np.bincount(result.assigned[result.probability < UNSURE], minlength=total)
+    pile = result.unlabelled_sizes
+    moved = _moved(result)
     return [
         {
             "name": shown(c.name, NAME) or "(no name)",
@@ -82,15 +85,15 @@ def _categories(run: Run, limit: int) -> list[dict[str, Any]]:
             "near": [other for other, near in enumerate(nearest) if near == position],
             "moved": moved.get(position, []),
         }
-        for position, c in enumerate(run.categories)
+        for position, c in enumerate(result.categories)
     ]
 
 
-def _moved(run: Run) -> dict[int, list[list[int]]]:
+def _moved(result: Result) -> dict[int, list[list[int]]]:
     """Return for each label the other answers that the model gives most, [position, texts]."""
-    differs = run.given & (run.predicted != run.category)
+    differs = result.labelled & (result.predicted != result.assigned)
     pairs, counts = np.unique(
-        np.stack([run.category[differs], run.predicted[differs]], axis=1),
+        np.stack([result.assigned[differs], result.predicted[differs]], axis=1),
         axis=0,
         return_counts=True,
     )
@@ -119,26 +122,26 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _texts(run: Run, limit: int) -> dict[str, Any]:
+def _texts(result: Result, limit: int) -> dict[str, Any]:
     """Return the texts of the map as columns."""
-    sample = map_sample(run.category, int(run.info.get("seed") or 0))
-    chosen = np.arange(len(run.texts)) if sample is None else sample
-    placed = chosen[np.isfinite(run.xy[chosen]).all(axis=1)]
-    x, y = _grid(run.xy[placed])
-    probability = run.probability[placed]
+    sample = map_sample(result.assigned, int(result.config.get("seed") or 0))
+    chosen = np.arange(len(result.corpus)) if sample is None else sample
+    placed = chosen[np.isfinite(result.map_positions[chosen]).all(axis=1)]
+    x, y = _grid(result.map_positions[placed])
+    probability = result.probability[placed]
     percents = np.where(np.isfinite(probability), np.round(probability * 100), -1)
-    differs = np.flatnonzero(run.predicted[placed] != run.category[placed])
-    texts = [run.texts[at] for at in placed]
+    differs = np.flatnonzero(result.predicted[placed] != result.assigned[placed])
+    texts = [result.corpus.texts[at] for at in placed]
     return {
         "text": [shown(text, limit) for text in texts],
         "limit": limit if any(len(text) > limit for text in texts) else None,
-        "category": run.category[placed].tolist(),
+        "category": result.assigned[placed].tolist(),
         "x": x.tolist(),
         "y": y.tolist(),
         "probability": percents.astype(int).tolist(),
-        "given": "".join("01"[given] for given in run.given[placed].astype(int)),
-        "predicted": {int(at): int(run.predicted[placed[at]]) for at in differs},
-        "total": len(run.texts),
+        "given": "".join("01"[given] for given in result.labelled[placed].astype(int)),
+        "predicted": {int(at): int(result.predicted[placed[at]]) for at in differs},
+        "total": len(result.corpus),
         "sampled": sample is not None,
         "unplaced": len(chosen) - len(placed),
     }

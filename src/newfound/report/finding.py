@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Item:
     """One category that a finding is about, perhaps together with another."""
 
-    category: int  # position in Run.categories
+    category: int  # position in Result.categories
     other: int | None
     text: str
 
@@ -32,8 +32,3 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return "over 99%"
     return f"{share:.0%}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

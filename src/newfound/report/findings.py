@@ -1,11 +1,11 @@
 """What a careful analyst would point out before anyone acts on the result."""
 
+import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, count, percent
+from newfound.report.finding import Finding, Item, percent
 from newfound.report.likeness import (
     far_from_labels,
     labels_doubted,
@@ -13,7 +13,8 @@ from newfound.report.likeness import (
     same_as_known,
     unsure_categories,
 )
-from newfound.report.run import Run
+from newfound.result import Result
+from newfound.wording import plural
 
 # Each limit is a judgement; they err towards silence, because a list that cries wolf is not read.
 SMALL = 5  # texts; fewer cannot show what a category is about
@@ -26,9 +27,9 @@ WIDE = 0.3  # of the estimate, between its low and its high end
 NOTES = 50
 
 
-def findings(run: Run) -> list[Finding]:
+def findings(result: Result) -> list[Finding]:
     """Return everything that deserves a look, the most serious first."""
-    checks: list[Callable[[Run], Finding | None]] = [
+    checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
         same_as_known,
         _absent,
@@ -43,18 +44,20 @@ def findings(run: Run) -> list[Finding]:
         _no_novel,
         _notes,
     ]
-    found = [finding for check in checks if (finding := check(run)) is not None]
+    found = [finding for check in checks if (finding := check(result)) is not None]
     return sorted(found, key=lambda finding: finding.level != "check")
 
 
-def pile_probability(run: Run) -> np.ndarray:
+def pile_probability(result: Result) -> np.ndarray:
     """Return the probabilities of the texts without a label; of all texts if each has one."""
-    chosen = run.probability[~run.given] if not run.given.all() else run.probability
+    chosen = (
+        result.probability[~result.labelled] if not result.labelled.all() else result.probability
+    )
     return chosen[np.isfinite(chosen)]
 
 
-def _unsure_overall(run: Run) -> Finding | None:
-    probability = pile_probability(run)
+def _unsure_overall(result: Result) -> Finding | None:
+    probability = pile_probability(result)
     if not len(probability):
         return None
     share = float((probability < UNSURE).mean())
@@ -70,36 +73,36 @@ def _unsure_overall(run: Run) -> Finding | None:
     )
 
 
-def _absent(run: Run) -> Finding | None:
-    if run.given.all():
+def _absent(result: Result) -> Finding | None:
+    if result.labelled.all():
         return None
-    absent = np.flatnonzero(run.known & (run.pile == 0))
+    absent = np.flatnonzero(result.is_known & (result.unlabelled_sizes == 0))
     if not len(absent):
         return None
-    ids = {c.id: i for i, c in enumerate(run.categories)}
+    ids = {c.id: i for i, c in enumerate(result.categories)}
     return Finding(
         "absent",
         "check",
-        f"{count(len(absent), 'known category', 'known categories')} without a new text",
+        f"{plural(len(absent), 'known category', 'known categories')} without a new text",
         "No text without a label was given to these. They may be missing from the texts, or a "
         "neighbour may have taken theirs.",
         "Look at the nearest category and search the texts for a word that you would expect.",
         tuple(
             Item(
                 int(i),
-                ids.get(run.categories[i].nearest),
-                f"only the {count(run.categories[i].labelled, 'text')} that you labelled",
+                ids.get(result.categories[i].nearest),
+                f"only the {plural(result.categories[i].labelled, 'text')} that you labelled",
             )
             for i in absent
         ),
     )
 
 
-def _dominant(run: Run) -> Finding | None:
-    limit = max(DOMINANT_SHARE, DOMINANT_TIMES / max(len(run.categories), 1))
+def _dominant(result: Result) -> Finding | None:
+    limit = max(DOMINANT_SHARE, DOMINANT_TIMES / max(len(result.categories), 1))
     items = [
         Item(i, None, f"{percent(c.share)} of all texts")
-        for i, c in enumerate(run.categories)
+        for i, c in enumerate(result.categories)
         if c.share > limit
     ]
     if not items:
@@ -114,39 +117,34 @@ def _dominant(run: Run) -> Finding | None:
     )
 
 
-def _small(run: Run) -> Finding | None:
-    sizes = np.array([c.size for c in run.categories])
+def _small(result: Result) -> Finding | None:
+    sizes = np.array([c.size for c in result.categories])
     if not len(sizes):
         return None
     limit = max(float(SMALL), SMALL_SHARE * float(np.median(sizes)))
     # A known category that got nothing is reported as absent, not as small.
-    absent = run.known & (run.pile == 0) & ~run.given.all()
+    absent = result.is_known & (result.unlabelled_sizes == 0) & ~result.labelled.all()
     small = np.flatnonzero((sizes < limit) & ~absent)
     if not len(small):
         return None
     return Finding(
         "small",
         "check",
-        f"{count(len(small), 'category', 'categories')} with very few texts",
+        f"{plural(len(small), 'category', 'categories')} with very few texts",
         "So few texts can be chance: odd ones that fitted nowhere else.",
         "Keep them only if their texts clearly belong together.",
         tuple(
-            Item(int(i), None, count(int(sizes[i]), "text"))
+            Item(int(i), None, plural(int(sizes[i]), "text"))
             for i in small[np.argsort(sizes[small], kind="stable")]
         ),
     )
 
 
-def _estimate(run: Run) -> dict[str, Any] | None:
-    estimate = run.info.get("estimate")
-    return estimate if isinstance(estimate, dict) and estimate.get("estimate") else None
-
-
-def _wide_estimate(run: Run) -> Finding | None:
-    estimate = _estimate(run)
-    if estimate is None or estimate.get("low") is None or estimate.get("high") is None:
+def _wide_estimate(result: Result) -> Finding | None:
+    estimate = result.estimate
+    if estimate is None:
         return None
-    low, high, best = estimate["low"], estimate["high"], estimate["estimate"]
+    low, high, best = estimate.low, estimate.high, estimate.n_categories
     if (high - low) / best <= WIDE:
         return None
     return Finding(
@@ -158,16 +156,14 @@ def _wide_estimate(run: Run) -> Finding | None:
     )
 
 
-def _estimate_at_edge(run: Run) -> Finding | None:
-    estimate = _estimate(run)
+def _estimate_at_edge(result: Result) -> Finding | None:
+    estimate = result.estimate
+    if estimate is None:
+        return None
     points = [
         (score, number)
-        for number, score in zip(
-            (estimate or {}).get("candidates") or [],
-            (estimate or {}).get("scores") or [],
-            strict=False,
-        )
-        if score is not None
+        for number, score in zip(estimate.candidates, estimate.scores, strict=False)
+        if math.isfinite(score)
     ]
     if len(points) < 3 or max(points)[1] < max(number for _, number in points):
         return None
@@ -181,8 +177,8 @@ def _estimate_at_edge(run: Run) -> Finding | None:
     )
 
 
-def _no_novel(run: Run) -> Finding | None:
-    if not run.categories or not run.known.all():
+def _no_novel(result: Result) -> Finding | None:
+    if not result.categories or not result.is_known.all():
         return None
     return Finding(
         "no-novel",
@@ -193,8 +189,8 @@ def _no_novel(run: Run) -> Finding | None:
     )
 
 
-def _notes(run: Run) -> Finding | None:
-    notes = [str(note) for note in run.info.get("notes") or []]
+def _notes(result: Result) -> Finding | None:
+    notes = result.notes
     if not notes:
         return None
     more = [f"and {len(notes) - NOTES:,} more in run.json"] if len(notes) > NOTES else []

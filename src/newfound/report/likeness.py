@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, count, percent
-from newfound.report.run import Run
+from newfound.report.finding import Finding, Item, percent
 from newfound.report.shape import parts
+from newfound.result import Result
+from newfound.wording import plural
 
 OUTLIER = 3.0  # robust standard deviations from the median
 OUTLIER_COUNT = 8  # categories needed before one of them can be called unusual
@@ -16,20 +17,20 @@ MOVED_SHARE = 0.3  # of a category's labelled texts that the model puts elsewher
 MOVED_COUNT = 5
 
 
-def same_as_known(run: Run) -> Finding | None:
+def same_as_known(result: Result) -> Finding | None:
     """Find novel categories that sit on a known one, by any of three signs."""
-    known = run.known
+    known = result.is_known
     if not known.any() or known.all():
         return None
     pairs: dict[tuple[int, int], str] = {}
-    for novel, name, text in [*_moved_to_novel(run), *_matched_as_well(run), *_close(run)]:
+    for novel, name, text in [*_moved_to_novel(result), *_matched_as_well(result), *_close(result)]:
         pairs.setdefault((novel, name), text)  # the first sign is the strongest one
     if not pairs:
         return None
     return Finding(
         "same",
         "check",
-        f"{count(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
+        f"{plural(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
         "be the same as a known one",
         "These sit where a known category is, so they may be a part of it and not something new.",
         "Compare their typical texts; if they say the same, merge them.",
@@ -37,63 +38,63 @@ def same_as_known(run: Run) -> Finding | None:
     )
 
 
-def _moved_to_novel(run: Run) -> list[tuple[int, int, str]]:
+def _moved_to_novel(result: Result) -> list[tuple[int, int, str]]:
     moved = []
-    for name, elsewhere, number, total in _moves(run):
-        if not run.known[elsewhere] and number >= MOVED_COUNT and number / total >= MOVED_SHARE:
+    for name, elsewhere, number, total in _moves(result):
+        if (
+            not result.is_known[elsewhere]
+            and number >= MOVED_COUNT
+            and number / total >= MOVED_SHARE
+        ):
             text = f"the model puts {number:,} of the {total:,} texts with that label here"
             moved.append((elsewhere, name, text))
     return moved
 
 
-def _matched_as_well(run: Run) -> list[tuple[int, int, str]]:
+def _matched_as_well(result: Result) -> list[tuple[int, int, str]]:
     """Find novel prototypes that a labelled prototype lies as close to as to its own match."""
-    matching = run.info.get("matching")
-    if not matching:
+    distances = result.matching
+    if distances is None:
         return []
-    distances = np.array(matching["distances"], dtype=np.float64)
-    positions = {(c.kind, c.name): i for i, c in enumerate(run.categories)}
     rows, columns = distances.shape
     found = []
     for row in range(rows):
-        name = positions.get(("known", matching["labelled"][row]))
-        own = distances[row, row] if row < columns else np.nan
+        own = distances[row, row]
         for column in range(rows, columns):
-            novel = positions.get(("novel", matching["prototypes"][column]))
-            if name is None or novel is None or not distances[row, column] <= AS_CLOSE * own:
+            if not distances[row, column] <= AS_CLOSE * own:
                 continue
             text = (
                 f"its distance to your labelled texts is {distances[row, column]:.2f}, "
                 f"and that of the category matched to them {own:.2f}"
             )
-            found.append((novel, name, text))
+            found.append((column, row, text))
     return found
 
 
-def _close(run: Run) -> list[tuple[int, int, str]]:
-    distances = np.array([c.nearest_distance for c in run.categories], dtype=np.float64)
+def _close(result: Result) -> list[tuple[int, int, str]]:
+    distances = np.array([c.nearest_distance for c in result.categories], dtype=np.float64)
     if np.isfinite(distances).sum() < OUTLIER_COUNT:
         return []
     usual = float(np.nanmedian(distances))
-    ids = {c.id: i for i, c in enumerate(run.categories)}
+    ids = {c.id: i for i, c in enumerate(result.categories)}
     return [
         (
             novel,
             ids[c.nearest],
             f"their distance is {c.nearest_distance:.2f}; neighbours are usually {usual:.2f} apart",
         )
-        for novel, c in enumerate(run.categories)
+        for novel, c in enumerate(result.categories)
         if c.kind == "novel"
         and c.nearest in ids
-        and run.categories[ids[c.nearest]].kind == "known"
+        and result.categories[ids[c.nearest]].kind == "known"
         and c.nearest_distance < CLOSE * usual
     ]
 
 
-def looks_like_two(run: Run) -> Finding | None:
+def looks_like_two(result: Result) -> Finding | None:
     items = []
-    for position in range(len(run.categories)):
-        split = parts(run.xy[run.category == position])
+    for position in range(len(result.categories)):
+        split = parts(result.map_positions[result.assigned == position])
         if split is not None:
             text = f"two groups on the map, of {split[0]:,} and {split[1]:,} texts, with a gap"
             items.append(Item(position, None, text))
@@ -102,22 +103,22 @@ def looks_like_two(run: Run) -> Finding | None:
     return Finding(
         "two",
         "check",
-        f"{count(len(items), 'category', 'categories')} may be two in one",
+        f"{plural(len(items), 'category', 'categories')} may be two in one",
         "Their texts form two separate groups on the map.",
         "Read texts of both groups; if they differ, run again with more categories.",
         tuple(items),
     )
 
 
-def labels_doubted(run: Run) -> Finding | None:
+def labels_doubted(result: Result) -> Finding | None:
     items = [
         Item(
             name,
             elsewhere,
             f"the model would put {number:,} of its {total:,} labelled texts elsewhere",
         )
-        for name, elsewhere, number, total in _moves(run)
-        if run.known[elsewhere] and number >= MOVED_COUNT and number / total >= MOVED_SHARE
+        for name, elsewhere, number, total in _moves(result)
+        if result.is_known[elsewhere] and number >= MOVED_COUNT and number / total >= MOVED_SHARE
     ]
     if not items:
         return None
@@ -131,12 +132,12 @@ def labels_doubted(run: Run) -> Finding | None:
     )
 
 
-def _moves(run: Run) -> list[tuple[int, int, int, int]]:
+def _moves(result: Result) -> list[tuple[int, int, int, int]]:
     """Return (label, the model's most frequent other answer, how many, of how many labelled)."""
     moves = []
-    for name in np.flatnonzero(run.known):
-        answers = run.predicted[run.given & (run.category == name)]
-        others = np.bincount(answers[answers != name], minlength=len(run.categories))
+    for name in np.flatnonzero(result.is_known):
+        answers = result.predicted[result.labelled & (result.assigned == name)]
+        others = np.bincount(answers[answers != name], minlength=len(result.categories))
         if others.any():
             most = int(others.argmax())
             moves.append((int(name), most, int(others[most]), len(answers)))
@@ -155,9 +156,9 @@ def _outliers(values: np.ndarray, sign: int) -> np.ndarray:
     return np.flatnonzero(sign * (values - middle) > OUTLIER * spread)
 
 
-def far_from_labels(run: Run) -> Finding | None:
+def far_from_labels(result: Result) -> Finding | None:
     distances = np.array(
-        [np.nan if c.distance is None else c.distance for c in run.categories], dtype=np.float64
+        [np.nan if c.distance is None else c.distance for c in result.categories], dtype=np.float64
     )
     far = _outliers(distances, 1)
     usual = float(np.nanmedian(distances)) if len(far) else np.nan
@@ -167,7 +168,7 @@ def far_from_labels(run: Run) -> Finding | None:
     return Finding(
         "far",
         "check",
-        f"{count(len(far), 'known category', 'known categories')} unlike your labelled texts",
+        f"{plural(len(far), 'known category', 'known categories')} unlike your labelled texts",
         "What was found for these lies far from the texts that you labelled: their meaning may "
         "have drifted, or the match may be wrong.",
         "Compare their typical texts with the ones that you labelled.",
@@ -177,25 +178,25 @@ def far_from_labels(run: Run) -> Finding | None:
     )
 
 
-def unsure_categories(run: Run) -> Finding | None:
-    confidence = np.array([c.confidence for c in run.categories], dtype=np.float64)
+def unsure_categories(result: Result) -> Finding | None:
+    confidence = np.array([c.confidence for c in result.categories], dtype=np.float64)
     low = _outliers(confidence, -1)
     usual = float(np.nanmedian(confidence)) if len(low) else np.nan
     low = low[confidence[low] < usual - UNSURE_GAP]
     if not len(low):
         return None
-    ids = {c.id: i for i, c in enumerate(run.categories)}
+    ids = {c.id: i for i, c in enumerate(result.categories)}
     return Finding(
         "mixed",
         "check",
-        f"The model is less sure of {count(len(low), 'category', 'categories')} than of the rest",
+        f"The model is less sure of {plural(len(low), 'category', 'categories')} than of the rest",
         "Such a category often holds more than one subject, or shares its subject with a "
         "neighbour.",
         "Read its border texts first.",
         tuple(
             Item(
                 int(i),
-                ids.get(run.categories[i].nearest),
+                ids.get(result.categories[i].nearest),
                 f"confidence {percent(confidence[i])}; usual is {percent(usual)}",
             )
             for i in low[np.argsort(confidence[low])]

@@ -6,75 +6,79 @@ from typing import Any
 
 import numpy as np
 
-from newfound.report.finding import Finding, count, percent
+from newfound.report.finding import Finding, percent
 from newfound.report.findings import UNSURE, pile_probability
-from newfound.report.run import Run
 from newfound.report.shown import NAME, shown
+from newfound.result import Result
+from newfound.wording import plural
 
 LARGEST = 5  # novel categories named as the first to read
 
 
-def overview(run: Run, found: list[Finding]) -> dict[str, Any]:
-    """Return headline, sentences, numbers, the bar of parts, and the next steps."""
-    known = run.known
-    pile = int((~run.given).sum())
-    to_known = int(run.pile[known].sum())
+def overview(result: Result, found: list[Finding], name: str) -> dict[str, Any]:
+    """Return headline, sentences, numbers, the bar of parts, and the next steps.
+
+    `name` is what commands on the page call the run folder.
+    """
+    known = result.is_known
+    pile = int((~result.labelled).sum())
+    to_known = int(result.unlabelled_sizes[known].sum())
     return {
-        "title": _title(run),
-        "summary": _summary(run, pile, to_known),
-        "numbers": _numbers(run, pile, to_known),
+        "title": _title(result),
+        "summary": _summary(result, pile, to_known),
+        "numbers": _numbers(result, pile, to_known),
         "bar": [
-            {"kind": "given", "name": "labelled by you", "texts": int(run.given.sum())},
+            {"kind": "given", "name": "labelled by you", "texts": int(result.labelled.sum())},
             {"kind": "known", "name": "found to be known", "texts": to_known},
             {"kind": "novel", "name": "found to be novel", "texts": pile - to_known},
         ],
-        "steps": _steps(run, found),
+        "steps": _steps(result, found, name),
     }
 
 
-def _title(run: Run) -> str:
-    known = int(run.known.sum())
-    novel = len(run.categories) - known
-    texts = count(len(run.texts), "text")
+def _title(result: Result) -> str:
+    known = int(result.is_known.sum())
+    novel = len(result.categories) - known
+    texts = plural(len(result.corpus), "text")
     if novel == 0:
-        return f"{texts}: {count(known, 'known category', 'known categories')}, nothing novel"
-    return f"{texts}: {known:,} known and {count(novel, 'novel category', 'novel categories')}"
+        return f"{texts}: {plural(known, 'known category', 'known categories')}, nothing novel"
+    return f"{texts}: {known:,} known and {plural(novel, 'novel category', 'novel categories')}"
 
 
-def _summary(run: Run, pile: int, to_known: int) -> list[str]:
-    known = int(run.known.sum())
-    novel = len(run.categories) - known
-    given = len(run.texts) - pile
+def _summary(result: Result, pile: int, to_known: int) -> list[str]:
+    known = int(result.is_known.sum())
+    novel = len(result.categories) - known
+    given = len(result.corpus) - pile
     if pile == 0:
         return ["Every text had a label, so there was nothing to sort."]
     belong = f"{to_known:,} ({percent(to_known / pile)}) belong to categories that you know"
     new = (
         f"{pile - to_known:,} ({percent(1 - to_known / pile)}) form "
-        f"{count(novel, 'novel category', 'novel categories')} that no label named"
+        f"{plural(novel, 'novel category', 'novel categories')} that no label named"
     )
     parts = [part for part, there in ((belong, known), (new, novel)) if there]
     of = f"Of the {pile:,} texts without a label, " if given else f"Of {pile:,} texts, "
     return [of + " and ".join(parts) + "."]
 
 
-def _numbers(run: Run, pile: int, to_known: int) -> list[dict[str, str]]:
-    known = int(run.known.sum())
-    novel = len(run.categories) - known
-    present = int((run.pile[run.known] > 0).sum())
+def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
+    known = int(result.is_known.sum())
+    novel = len(result.categories) - known
+    present = int((result.unlabelled_sizes[result.is_known] > 0).sum())
     numbers = [
         {
             "name": "Texts",
-            "value": f"{len(run.texts):,}",
-            "note": f"{len(run.texts) - pile:,} labelled by you",
+            "value": f"{len(result.corpus):,}",
+            "note": f"{len(result.corpus) - pile:,} labelled by you",
         },
         {
             "name": "Known categories",
             "value": f"{known:,}",
             "note": _present(present, known) if pile else "",
         },
-        {"name": "Novel categories", "value": f"{novel:,}", "note": _how_many(run)},
+        {"name": "Novel categories", "value": f"{novel:,}", "note": _how_many(result)},
     ]
-    probability = pile_probability(run)
+    probability = pile_probability(result)
     if len(probability):
         unsure = percent(float((probability < UNSURE).mean()))
         numbers.append(
@@ -86,7 +90,7 @@ def _numbers(run: Run, pile: int, to_known: int) -> list[dict[str, str]]:
         )
     scores = {  # in percent; of a part without texts there is none
         part: f"{value:.0f}%"
-        for part, value in (run.info.get("scores") or {}).items()
+        for part, value in (result.scores or {}).items()
         if value is not None and math.isfinite(value)
     }
     if "all" in scores:
@@ -103,33 +107,35 @@ def _present(present: int, known: int) -> str:
     return f"{number} found among the unlabelled"
 
 
-def _how_many(run: Run) -> str:
-    if (run.info.get("categories") or {}).get("given"):
+def _how_many(result: Result) -> str:
+    if result.config.get("n_categories", "auto") != "auto":
         return "as many as you asked for"
-    estimate = run.info.get("estimate") or {}
-    low, high = estimate.get("low"), estimate.get("high")
-    if low is None or high is None or low == high:
+    estimate = result.estimate
+    if estimate is None or estimate.low == estimate.high:
         return "their number was estimated"
-    known = int(run.known.sum())
+    low, high = estimate.low, estimate.high
+    known = int(result.is_known.sum())
     return f"estimated; {max(low - known, 0):,} to {max(high - known, 0):,} are plausible"
 
 
-def _steps(run: Run, found: list[Finding]) -> list[dict[str, Any]]:
+def _steps(result: Result, found: list[Finding], name: str) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
-    sizes = np.array([c.size for c in run.categories])
-    novel = np.flatnonzero(~run.known)
+    sizes = np.array([c.size for c in result.categories])
+    novel = np.flatnonzero(~result.is_known)
     if len(novel):
         largest = novel[np.argsort(-sizes[novel], kind="stable")][:LARGEST]
         text = "Read the novel categories, largest first, and decide: keep, rename or merge."
         steps.append({"text": text, "categories": largest.tolist()})
     checks = sum(finding.level == "check" for finding in found)
     if checks:
-        text = f"Look at the {count(checks, 'point')} under \u201cTo check\u201d before you decide."
+        text = (
+            f"Look at the {plural(checks, 'point')} under \u201cTo check\u201d before you decide."
+        )
         steps.append({"text": text, "link": "findings"})
     steps.append(
         {
             "text": "Hand over the categories that you accept to the tool that your team uses.",
-            "code": f"newfound export {shlex.quote(shown(run.name, NAME))} --to labelstudio "
+            "code": f"newfound export {shlex.quote(shown(name, NAME))} --to labelstudio "
             "-o tasks.json",
         }
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from newfound.report.run import Run
+from newfound.files import without_nan
 from newfound.report.shown import NAME, SENTENCE, shown
+from newfound.result import Result
 
 POINTS = 400  # of a curve; more cannot be told apart on a screen
 CELLS = 250_000  # of the heat map
@@ -22,22 +23,19 @@ def _finite(value: Any) -> float | None:
     return float(f"{value:.5g}")
 
 
-def estimate_curve(run: Run) -> dict[str, Any] | None:
+def estimate_curve(result: Result) -> dict[str, Any] | None:
     """Return the curve behind the number of categories, or None where there is none."""
-    estimate = run.info.get("estimate")
-    if not estimate:
+    estimate = result.estimate
+    if estimate is None:
         return None
     points = [
-        [_finite(x), _finite(y)]
-        for x, y in zip(
-            estimate.get("candidates") or [], estimate.get("scores") or [], strict=False
-        )
+        [_finite(x), _finite(y)] for x, y in zip(estimate.candidates, estimate.scores, strict=False)
     ]
     return {
-        "estimate": _finite(estimate.get("estimate")),
-        "low": _finite(estimate.get("low")),
-        "high": _finite(estimate.get("high")),
-        "how": _sentence(shown(str(estimate.get("how") or ""), SENTENCE)),
+        "estimate": _finite(estimate.n_categories),
+        "low": _finite(estimate.low),
+        "high": _finite(estimate.high),
+        "how": _sentence(shown(estimate.how, SENTENCE)),
         "points": sorted(point for point in points if None not in point),
     }
 
@@ -46,10 +44,10 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def training_curves(run: Run) -> list[dict[str, Any]]:
+def training_curves(result: Result) -> list[dict[str, Any]]:
     """Return one curve for each stage and measure, in the order in which they appear."""
     curves: dict[tuple[str, str], list[list[float]]] = {}
-    for at, row in enumerate(run.history, start=1):
+    for at, row in enumerate(result.history, start=1):
         stage = str(row.get("stage") or "training")
         epoch = _finite(row.get("epoch")) or at
         for name, value in row.items():
@@ -71,26 +69,22 @@ def _thinned(points: list[list[float]]) -> list[list[float]]:
     return [points[at] for at in kept]
 
 
-def matching_table(run: Run) -> dict[str, Any] | None:
+def matching_table(result: Result) -> dict[str, Any] | None:
     """Return the distances of labelled (rows) to aligned unlabelled prototypes (columns)."""
-    matching = run.info.get("matching")
-    if not matching or not matching.get("distances"):
+    distances = result.matching  # [M, K]
+    if distances is None or not len(distances):
         return None
-    distances = np.array(matching["distances"], dtype=np.float64)  # [M, K]
     rows, columns = distances.shape
     kept_rows, kept_columns = rows, columns
     if rows * columns > CELLS:
         side = math.isqrt(CELLS)
         kept_rows, kept_columns = min(rows, side), min(columns, side)
     finite = distances[np.isfinite(distances)]
-    positions = {(c.kind, c.name): position for position, c in enumerate(run.categories)}
+    names = [shown(name, NAME) for name in result.names[:kept_columns]]
     return {
-        "rows": [shown(name, NAME) for name in matching["labelled"][:kept_rows]],
-        "columns": [shown(name, NAME) for name in matching["prototypes"][:kept_columns]],
-        "categories": [
-            positions.get(("known" if at < rows else "novel", name), -1)
-            for at, name in enumerate(matching["prototypes"][:kept_columns])
-        ],
+        "rows": names[:kept_rows],
+        "columns": names,
+        "categories": list(range(kept_columns)),
         "distances": [
             [_rounded(value) for value in row] for row in distances[:kept_rows, :kept_columns]
         ],
@@ -104,27 +98,26 @@ def _rounded(value: float) -> float | None:
     return round(float(value), 3) if math.isfinite(value) else None
 
 
-def settings(run: Run) -> dict[str, Any]:
-    """Return what is needed to make the same run, and the same report, again."""
-    info = run.info
+def settings(result: Result, name: str) -> dict[str, Any]:
+    """Return what is needed to make the same run, and the same report, again.
+
+    `name` is what commands on the page call the run folder.
+    """
     recorded = {
-        name: info[name] for name in ("settings", "seed", "device", "versions") if name in info
+        "settings": dict(result.config),
+        "seed": result.config.get("seed"),
+        "device": result.device,
+        "versions": dict(result.versions),
     }
-    text = json.dumps(recorded, indent=2, ensure_ascii=False)
+    text = json.dumps(without_nan(recorded), indent=2, ensure_ascii=False)
     cut = text[:SETTINGS] + "\n\u2026" if len(text) > SETTINGS else text
-    seconds = [
-        [shown(str(name), NAME), number]
-        for name, value in (info.get("seconds") or {}).items()
-        if (number := _finite(value)) is not None
-    ]
-    command = info.get("command")
-    if isinstance(command, list):
-        command = shlex.join(str(part) for part in command)
+    seconds = {"total": round(sum(result.seconds.values()), 3), **result.seconds}
+    timed = [(stage, _finite(value)) for stage, value in seconds.items()]
     return {
-        "command": shown(str(command), SENTENCE) if command else None,
-        "report": f"newfound report {shlex.quote(shown(run.name, NAME))}",
-        "newfound": shown(str(info.get("newfound", "")), NAME),
+        "command": shown(result.command, SENTENCE) if result.command else None,
+        "report": f"newfound report {shlex.quote(shown(name, NAME))}",
+        "newfound": shown(str(result.versions.get("newfound", "")), NAME),
         "json": [shown(line, SENTENCE) for line in cut.split("\n")],
-        "seconds": seconds,
-        "folder": shown(run.name, NAME),
+        "seconds": [[shown(stage, NAME), value] for stage, value in timed if value is not None],
+        "folder": shown(name, NAME),
     }

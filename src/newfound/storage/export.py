@@ -1,6 +1,5 @@
-"""Hand a run's categories and their texts over to Label Studio, Rasa or anything that reads CSV."""
+"""Export categories and their texts to Label Studio, Rasa or anything that reads CSV."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -11,11 +10,12 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-import newfound
 from newfound.data.tables import TableWriter
 from newfound.errors import InputError
 from newfound.files import write_text
-from newfound.report.run import Run, read_run
+from newfound.result import Result
+from newfound.versions import __version__
+from newfound.wording import suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
@@ -27,7 +27,7 @@ UNSAFE = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000
 
 @dataclass(frozen=True)
 class Selection:
-    """The texts to hand over, by category."""
+    """The texts to export, by category."""
 
     names: list[str]  # of the chosen categories
     texts: list[str]
@@ -36,8 +36,8 @@ class Selection:
     probability: np.ndarray  # [n] of the model's answer
 
 
-def export_run(
-    folder: Path,
+def export_result(
+    result: Result,
     out: Path,
     to: str,
     *,
@@ -46,9 +46,33 @@ def export_run(
     min_probability: float = 0.0,
     force: bool = False,
 ) -> tuple[list[Path], Selection, list[str]]:
-    """Write the chosen categories of a run for the tool `to`; return files, choice and notes.
+    """Write the chosen categories of a result for another tool.
 
-    Texts that the user labelled go along whatever the model's probability is.
+    Parameters
+    ----------
+    result : Result
+        From memory, or read from a run folder.
+    out : Path
+        File to write: .json for Label Studio (an .xml is written beside it), .yml for Rasa, .csv.
+    to : {"labelstudio", "rasa", "csv"}
+        The tool to write for.
+    categories : sequence of str, optional
+        Names of the categories to export; all if empty.
+    kind : {"all", "known", "novel"}, default "all"
+        Export only categories of this kind.
+    min_probability : float, default 0
+        Leave out texts whose category is less probable; those that the user labelled stay.
+    force : bool, default False
+        Replace existing files.
+
+    Returns
+    -------
+    paths : list of Path
+        The files written.
+    selection : Selection
+        What they hold.
+    notes : list of str
+        What the user should know.
     """
     if to not in SUFFIXES:
         raise InputError(f"--to must be one of {', '.join(SUFFIXES)}, not {to!r}")
@@ -61,45 +85,46 @@ def export_run(
             raise InputError(f"{path} is a folder; name a file to write")
         if path.exists() and not force:
             raise InputError(f"{path} exists; replace it with --force or choose another name")
-    chosen = select(read_run(folder), categories, kind, min_probability)
+    chosen = select(result, categories, kind, min_probability)
     writers = {"labelstudio": _write_labelstudio, "rasa": _write_rasa, "csv": _write_csv}
     return paths, chosen, writers[to](chosen, out)
 
 
-def select(run: Run, categories: Sequence[str], kind: str, min_probability: float) -> Selection:
+def select(
+    result: Result, categories: Sequence[str], kind: str, min_probability: float
+) -> Selection:
     """The texts of the chosen categories; no name chosen means all of the kind."""
     if kind not in KINDS:
         raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not 0 <= min_probability <= 1:
         raise InputError(f"--min-probability must lie between 0 and 1, not {min_probability}")
-    names = [category.name for category in run.categories]
+    names = [category.name for category in result.categories]
     for name in categories:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "`newfound info RUN` lists them"
-            raise InputError(f"the run {run.name} has no category {name!r}; {hint}")
+            advice = suggestion(name, names, "`newfound info RUN` lists them")
+            raise InputError(f"the run has no category {name!r}; {advice}")
     taken = [
         i
-        for i, category in enumerate(run.categories)
+        for i, category in enumerate(result.categories)
         if kind in ("all", category.kind) and (not categories or category.name in categories)
     ]
     place = np.full(len(names), -1)
     place[taken] = np.arange(len(taken))
-    sure = run.given | (run.probability >= min_probability)
+    sure = result.labelled | (result.probability >= min_probability)
     if min_probability == 0:
         sure[:] = True  # a probability that is missing is no reason to leave a text out
-    rows = np.flatnonzero((place[run.category] >= 0) & sure)
+    rows = np.flatnonzero((place[result.assigned] >= 0) & sure)
     if not len(rows):
         raise InputError(
-            f"no text of {run.name} is left to export; "
+            "no text of the run is left to export; "
             "choose other --categories or --kind, or a lower --min-probability"
         )
     return Selection(
         names=[names[i] for i in taken],
-        texts=[run.texts[i] for i in rows],
-        category=place[run.category[rows]],
-        given=run.given[rows],
-        probability=run.probability[rows],
+        texts=[result.corpus.texts[i] for i in rows],
+        category=place[result.assigned[rows]],
+        given=result.labelled[rows],
+        probability=result.probability[rows],
     )
 
 
@@ -126,7 +151,7 @@ def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
         }
         answer: dict[str, Any] = {"result": [result]}
         if not given:
-            answer["model_version"] = f"newfound {newfound.__version__}"
+            answer["model_version"] = f"newfound {__version__}"
             if np.isfinite(probability):
                 answer["score"] = round(float(probability), 4)
         task = {"data": {"text": text}, "annotations" if given else "predictions": [answer]}
@@ -152,7 +177,7 @@ def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
 
 
 def _write_rasa(chosen: Selection, out: Path) -> list[str]:
-    """Write NLU training data: one intent a category, one line a text, equal lines once."""
+    """Write NLU training data: one intent per category, one line per text, equal lines once."""
     names, notes = _renamed(chosen.names, _intent_name, "intent")
     examples: list[dict[str, None]] = [{} for _ in names]
     for text, category in zip(chosen.texts, chosen.category, strict=True):

@@ -1,73 +1,72 @@
 """A model on disk: safetensors and JSON; nothing is ever unpickled."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-import newfound
 from newfound.config import RunConfig
-from newfound.devices import seeded
+from newfound.devices import find_device, seeded
 from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap
 from newfound.encoding.word_vectors import WordVectors
-from newfound.errors import InputError, reason
-from newfound.files import write_atomically, write_folder, write_json
-from newfound.methods.fitted import Fitted
-from newfound.result import Category
+from newfound.errors import DamagedFileError, InputError, reason
+from newfound.files import check_fields, check_items, write_atomically, write_folder, write_json
+from newfound.result import Model
+from newfound.storage.categories import categories_from
+from newfound.storage.formats import AGAIN, MODEL_FORMAT, read_records, read_with_format
 from newfound.training.autoencoder import AutoencoderFeatures
+from newfound.versions import __version__
 
-if TYPE_CHECKING:
-    from newfound.discovery import Discovery
-
-FORMAT = 1
 # How each kind of feature map is read back.
-FEATURE_MAPS: dict[str, Callable[[Path], Any]] = {
+FEATURE_MAPS: dict[str, Callable[[Path], FeatureMap]] = {
     EncoderFeatures.kind: EncoderFeatures.load,
     WordVectors.kind: WordVectors.load,
     AutoencoderFeatures.kind: AutoencoderFeatures.load,
 }
-
-# What reading a file that is cut short or was changed may raise.
-_DAMAGE = (
-    OSError,
-    SafetensorError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-DiscovererType = TypeVar("DiscovererType", bound="Discovery")
+# What model.json holds.
+ABOUT: dict[str, type | tuple[type, ...]] = {
+    "kind": str,
+    "known": list,
+    "temperature": (int, float),
+    "config": dict,
+    "parameters": dict,
+    "categories": list,
+}
+# What reading a file that is cut short, missing or changed raises; all else is a bug of ours.
+_DAMAGE = (DamagedFileError, SafetensorError, OSError)
 
 
-def save_model(discoverer: "Discovery", folder: Path) -> None:
-    """Write the model into `folder`, which appears complete or not at all."""
-    fitted = discoverer.fitted_
+def save_model(model: Model, folder: Path) -> None:
+    """Write a model into `folder`, which appears complete or not at all.
+
+    Parameters
+    ----------
+    model : Model
+        What predicts; an int8 one is written in full precision.
+    folder : Path
+        A new or empty folder, or one that holds a model, which is replaced.
+    """
     _check_target(folder)
-    arrays = {"prototypes": fitted.prototypes}
-    if fitted.labelled_prototypes is not None:
-        arrays["labelled_prototypes"] = fitted.labelled_prototypes
+    arrays = {"prototypes": model.prototypes}
+    if model.labelled_prototypes is not None:
+        arrays["labelled_prototypes"] = model.labelled_prototypes
     about = {
-        "format": FORMAT,
-        "newfound": newfound.__version__,
-        "kind": fitted.features.kind,
-        "known": fitted.known,
-        "temperature": fitted.temperature,
-        "config": discoverer.config_,
-        "parameters": _parameters(discoverer),
-        "categories": [asdict(category) for category in discoverer.category_list_],
+        "format": MODEL_FORMAT,
+        "newfound": __version__,
+        "kind": model.features.kind,
+        "known": list(model.known),
+        "temperature": model.temperature,
+        "config": dict(model.config),
+        "parameters": dict(model.parameters),
+        "categories": [asdict(category) for category in model.categories],
     }
     try:
         with write_folder(folder, "model.json") as temporary:
-            fitted.features.save(temporary)
+            model.features.save(temporary)
             with write_atomically(temporary / "prototypes.safetensors") as path:
                 save_file(arrays, path)
             write_json(temporary / "model.json", about)
@@ -85,93 +84,77 @@ def _check_target(folder: Path) -> None:
         raise InputError(f"{folder} exists and is no model of newfound; choose another name")
 
 
-def _parameters(discoverer: "Discovery") -> dict[str, Any]:
-    """The constructor's arguments, in the plain types that their check gave them."""
-    resolved = discoverer.config_
-    names = [f.name for f in fields(RunConfig)]
-    given = {name: resolved.get(name, getattr(discoverer, name)) for name in names}
-    chosen = {name: resolved["settings"][name] for name in discoverer.settings or {}}
-    own = {"effort": discoverer.effort, "settings": chosen or None, "verbose": discoverer.verbose}
-    return given | own
+def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
+    """Read a model folder, or a run folder that holds one.
 
+    Parameters
+    ----------
+    folder : Path
+        What `save_model` or `newfound discover` wrote.
+    device : torch.device or str, optional
+        Where to compute: cpu, cuda or cuda:N; by default a GPU if there is one.
 
-def load_model(cls: type[DiscovererType], folder: Path, device: torch.device) -> DiscovererType:
-    """Read a model folder, or a run folder that holds one."""
+    Returns
+    -------
+    Model
+    """
+    place = device if isinstance(device, torch.device) else find_device(device)
     if not folder.exists():
         raise InputError(f"the run {folder} does not exist")
+    if (folder / "run.json").is_file():
+        read_records(folder)  # checks the format of the whole run
     if (folder / "model" / "model.json").is_file():
         folder = folder / "model"
-    about = _read_about(folder)
-    try:
-        arrays = load_file(folder / "prototypes.safetensors")
-        with seeded(0, device):  # modules draw random weights before the stored ones replace them
-            feature_map: FeatureMap = FEATURE_MAPS[about["kind"]](folder)
-        if isinstance(feature_map, torch.nn.Module):
-            feature_map.to(device)
-        categories = [_read_category(entry) for entry in about["categories"]]
-        fitted = Fitted(
-            features=feature_map,
-            prototypes=arrays["prototypes"],
-            known=about["known"],
-            temperature=float(about["temperature"]),
-            training_features=np.empty((0, arrays["prototypes"].shape[1]), np.float32),
-            labelled_prototypes=arrays.get("labelled_prototypes"),
-        )
-        discoverer = cls(**{**about["parameters"], "device": str(device)})
-        discoverer.config_ = about["config"]
-        _check(fitted, categories)
-    except InputError:
-        raise
-    except _DAMAGE as error:
-        raise InputError(
-            f"the model in {folder} is damaged ({reason(error)}); run `newfound discover` again"
-        ) from error
-    discoverer.fitted_ = fitted
-    discoverer.category_list_ = categories
-    discoverer.n_categories_ = len(categories)
-    discoverer.device_ = str(device)
-    discoverer._set_names()
-    return discoverer
-
-
-def _check(fitted: Fitted, categories: list[Category]) -> None:
-    """Refuse parts that do not belong together."""
-    if len(categories) != len(fitted.prototypes) or len(fitted.known) > len(categories):
-        raise ValueError("categories and prototypes differ in number")
-    width = fitted.features(["a text"]).shape[1]
-    if fitted.prototypes.shape != (len(categories), width):
-        raise ValueError(f"prototypes of shape {fitted.prototypes.shape}, features of {width}")
-
-
-def _read_about(folder: Path) -> dict[str, Any]:
-    path = folder / "model.json"
-    if not path.is_file():
+    if not (folder / "model.json").is_file():
         raise InputError(f"{folder} holds no model of newfound (no model.json)")
+    about = read_with_format(folder / "model.json", MODEL_FORMAT)
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        version = int(about["format"])
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path} is damaged; run `newfound discover` again") from error
-    except KeyError:
-        raise InputError(f"{path} was not written by newfound: it names no format") from None
-    if version > FORMAT:
-        raise InputError(
-            f"the model in {folder} has format {version}, this newfound reads up to {FORMAT}: "
-            "install a newer newfound"
-        )
-    return dict(about)
-
-
-def read_categories(path: Path) -> list[Category]:
-    """The categories.json of a run."""
-    try:
-        return [_read_category(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+        return _read_model(folder, about, place)
     except _DAMAGE as error:
-        raise InputError(f"{path} is damaged; run `newfound discover` again") from error
+        said = error if isinstance(error, DamagedFileError) else reason(error)
+        raise InputError(f"the model in {folder} is damaged ({said}); {AGAIN}") from error
 
 
-def _read_category(entry: dict[str, Any]) -> Category:
-    lists = {key: tuple(entry[key]) for key in ("keywords", "examples", "border")}
-    # JSON has no NaN: a category without a neighbour has a distance of null there.
-    apart = float("nan") if entry["nearest_distance"] is None else entry["nearest_distance"]
-    return Category(**{**entry, **lists, "nearest_distance": apart})
+def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Model:
+    """Read the files; DamagedFileError says which part does not fit."""
+    check_fields(about, ABOUT, "model.json")
+    check_items(about["known"], str, "model.json, known")
+    if about["kind"] not in FEATURE_MAPS:
+        raise DamagedFileError(f"model.json: the kind {about['kind'][:40]!r} does not exist")
+    categories = categories_from(about["categories"], "model.json")
+    arrays = load_file(folder / "prototypes.safetensors")
+    if "prototypes" not in arrays:
+        raise DamagedFileError("prototypes.safetensors holds no prototypes")
+    if len(categories) != len(arrays["prototypes"]) or len(about["known"]) > len(categories):
+        raise DamagedFileError("categories and prototypes differ in number")
+    with seeded(0, device):  # modules draw random weights before the stored ones replace them
+        feature_map = FEATURE_MAPS[about["kind"]](folder)
+    if isinstance(feature_map, torch.nn.Module):
+        feature_map.to(device)
+    width = feature_map(["a text"]).shape[1]
+    shapes = {"prototypes": len(categories), "labelled_prototypes": len(about["known"])}
+    for name, rows in shapes.items():
+        if name in arrays and arrays[name].shape != (rows, width):
+            raise DamagedFileError(f"{name} of shape {arrays[name].shape}, not {(rows, width)}")
+    return Model(
+        features=feature_map,
+        prototypes=arrays["prototypes"],
+        known=tuple(about["known"]),
+        temperature=float(about["temperature"]),
+        categories=categories,
+        labelled_prototypes=arrays.get("labelled_prototypes"),
+        config=about["config"],
+        parameters={**_checked_parameters(about["parameters"]), "device": str(device)},
+        device=str(device),
+    )
+
+
+def _checked_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The constructor's arguments, of which none may be unknown."""
+    names = {*(field.name for field in fields(RunConfig)), "settings", "verbose"}
+    for name in parameters:
+        if name not in names:
+            raise DamagedFileError(f"model.json: there is no parameter {name!r}")
+    if not isinstance(parameters.get("settings"), dict | None):
+        raise DamagedFileError("model.json: the settings are not a JSON object")
+    return parameters

@@ -1,29 +1,51 @@
-"""The run folder: what `newfound discover` leaves on disk, and reading it back."""
+"""The run folder: a `Result` on disk, with one writer and one reader.
+
+| file | holds |
+|---|---|
+| assignments.csv or .parquet | one row per text: category, probability, position on the map |
+| categories.csv, categories.json | one entry per category |
+| history.jsonl | one line per epoch |
+| run.json | configuration, versions, timings, notes, estimate, matching |
+| model/ | the model (`newfound.storage.model_files`) |
+"""
 
 import json
-import platform
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import newfound
-from newfound.data.corpus import Corpus
-from newfound.data.tables import TableWriter
-from newfound.errors import InputError
-from newfound.files import without_nan, write_folder, write_json, write_text
-from newfound.result import Category
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from newfound.clustering.estimate import Estimate
+from newfound.errors import DamagedFileError, InputError
+from newfound.files import (
+    check_fields,
+    check_items,
+    without_nan,
+    write_folder,
+    write_json,
+    write_text,
+)
+from newfound.result import Category, Result
+from newfound.storage.assignments import find_assignments, read_assignments, write_assignments
+from newfound.storage.categories import read_categories, write_categories
+from newfound.storage.formats import RUN_FORMAT, damage_reported, read_records
+from newfound.versions import __version__
 
-    from newfound.discovery import Discovery
-
-FORMAT = 1
-Columns = Mapping[str, "Sequence[Any] | np.ndarray"]
-PACKAGES = ("numpy", "pandas", "safetensors", "scikit-learn", "scipy", "tokenizers", "torch")
+NONE = type(None)
+NUMBER = (int, float, NONE)  # JSON holds null where a number is not finite
+# What run.json must hold to be read back.
+RECORDS: dict[str, type | tuple[type, ...]] = {
+    "settings": dict,
+    "device": str,
+    "seconds": dict,
+    "notes": list,
+    "versions": dict,
+    "estimate": (dict, NONE),
+    "matching": (dict, NONE),
+    "scores": (dict, NONE),
+    "command": (str, NONE),
+}
 
 
 def check_run_folder(folder: Path, force: bool) -> None:
@@ -46,159 +68,151 @@ def check_run_folder(folder: Path, force: bool) -> None:
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
-    """A context with an empty folder that takes the place of `folder` when the block succeeds."""
+    """Return a context with an empty folder that becomes `folder` when the block succeeds."""
     check_run_folder(folder, force)
     return write_folder(folder, "run.json")
 
 
 def write_run(
-    folder: Path,
-    discoverer: "Discovery",
-    corpus: Corpus,
-    *,
-    table_format: str = "csv",
-    notes: list[str] | None = None,
-    scores: dict[str, float] | None = None,
-    command: str | None = None,
-    model: bool = True,
+    result: Result, folder: Path, *, table_format: str = "csv", model: bool = True
 ) -> None:
-    """Write everything that a discovery found into an empty folder.
+    """Write a result into an empty folder.
 
-    Without its `model` the run can be reported but cannot predict.
+    Parameters
+    ----------
+    result : Result
+        What `newfound.pipeline.discover` gave.
+    folder : Path
+        An empty folder that exists; `new_run` gives one that appears complete or not at all.
+    table_format : {"csv", "parquet"}, default "csv"
+        Format of the table of texts.
+    model : bool, default True
+        Whether to write the model, too. Without it the run can be reported and exported but
+        cannot predict.
     """
-    rows = assignments(discoverer, corpus)
-    _write_table(folder / f"assignments.{table_format}", rows, ("probability", "x", "y"))
-    _write_table(
-        folder / "categories.csv",
-        category_columns(discoverer.category_list_),
-        ("share", "confidence", "nearest_distance", "distance"),
-        ("id", "size", "labelled", "nearest"),
-    )
-    write_json(folder / "categories.json", [asdict(c) for c in discoverer.category_list_])
-    lines = [json.dumps(without_nan(line)) for line in discoverer.history_]
+    write_assignments(result, folder / f"assignments.{table_format}")
+    write_categories(result.categories, folder)
+    lines = [json.dumps(without_nan(line)) for line in result.history]
     write_text(folder / "history.jsonl", "".join(line + "\n" for line in lines))
-    if model:
-        discoverer.save(folder / "model")
+    if model and result.model is not None:
+        from newfound.storage.model_files import save_model  # imports torch
+
+        save_model(result.model, folder / "model")
     # Last: a folder with a run.json is a complete run.
-    write_json(folder / "run.json", summary(discoverer, corpus, notes or [], scores, command))
+    write_json(folder / "run.json", _records(result))
 
 
-def _write_table(
-    path: Path, columns: Columns, numbers: Sequence[str], counts: Sequence[str] = ()
-) -> None:
-    """Write columns, strings but for those named, in the format that the file's name ends in."""
-    kinds = {name: float if name in numbers else int if name in counts else str for name in columns}
-    with TableWriter(path, kinds) as writer:
-        writer.write(columns)
-
-
-def category_columns(categories: Sequence[Category]) -> Columns:
-    """One row a category; lists are joined by a bar."""
-    rows = [asdict(category) for category in categories]
-    for row in rows:
-        for name in ("keywords", "examples", "border"):
-            row[name] = " | ".join(row[name])
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def assignments(discoverer: "Discovery", corpus: Corpus) -> Columns:
-    """One row a text: the category, what the model itself says, how sure it is, map position."""
-    from newfound.describing.text_map import map_positions
-
-    fitted = discoverer.fitted_
-    places = map_positions(
-        fitted.training_features,
-        fitted.prototypes,
-        discoverer.assigned_,
-        discoverer.config_["seed"],
-    )
-    return {
-        "id": corpus.ids,
-        "text": corpus.texts,
-        "label": corpus.labels,
-        "category": discoverer.labels_,
-        "kind": discoverer.kinds_[discoverer.assigned_],
-        "probability": discoverer.probability_.round(4),
-        "predicted": discoverer.classes_[discoverer.predicted_],
-        "x": places[:, 0].round(4),
-        "y": places[:, 1].round(4),
-    }
-
-
-def summary(
-    discoverer: "Discovery",
-    corpus: Corpus,
-    notes: list[str],
-    scores: dict[str, float] | None,
-    command: str | None,
-) -> dict[str, Any]:
+def _records(result: Result) -> dict[str, Any]:
     """What run.json holds: enough to understand the run and to repeat it."""
-    from newfound.discovery import matching_table
-
-    fitted = discoverer.fitted_
-    known = len(fitted.known)
-    distances = matching_table(fitted)
+    known = int(result.is_known.sum())
     return {
-        "format": FORMAT,
-        "newfound": newfound.__version__,
-        "command": command,
-        "settings": discoverer.config_,
-        "versions": versions(),
-        "seed": discoverer.config_["seed"],
-        "device": discoverer.device_,
-        "seconds": {
-            "total": round(sum(discoverer.seconds_.values()), 3),
-            **{stage: round(value, 3) for stage, value in discoverer.seconds_.items()},
-        },
-        "notes": notes + discoverer.notes_,
-        "texts": len(corpus.texts),
-        "labelled": int((corpus.targets >= 0).sum()),
+        "format": RUN_FORMAT,
+        "newfound": result.versions.get("newfound", __version__),
+        "command": result.command,
+        "settings": dict(result.config),
+        "versions": dict(result.versions),
+        "seed": result.config.get("seed"),
+        "device": result.device,
+        "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
+        "notes": list(result.notes),
+        "texts": len(result.corpus),
+        "labelled": int(result.labelled.sum()),
         "categories": {
             "known": known,
-            "novel": discoverer.n_categories_ - known,
-            "total": discoverer.n_categories_,
-            "given": discoverer.config_["n_categories"] != "auto",
+            "novel": len(result.categories) - known,
+            "total": len(result.categories),
+            "given": result.config.get("n_categories") != "auto",
         },
-        "estimate": fitted.estimate.to_dict() if fitted.estimate else None,
+        "estimate": result.estimate.to_dict() if result.estimate else None,
         "matching": None
-        if distances is None
+        if result.matching is None
         else {
-            "labelled": fitted.known,
-            "prototypes": list(discoverer.classes_),
-            "distances": distances.round(4).astype(float).tolist(),
+            "labelled": result.names[:known].tolist(),
+            "prototypes": result.names.tolist(),
+            "distances": result.matching.tolist(),
         },
-        "scores": scores,
+        "scores": None if result.scores is None else dict(result.scores),
     }
 
 
-def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
-    found = {"python": platform.python_version(), "newfound": newfound.__version__}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+def read_run(folder: Path) -> Result:
+    """Read a run folder.
 
+    Parameters
+    ----------
+    folder : Path
+        What `newfound discover` or `write_run` wrote.
 
-def read_run(folder: Path) -> dict[str, Any]:
-    """The run.json of a run folder."""
-    path = folder / "run.json"
-    if not folder.is_dir():
-        raise InputError(f"the run {folder} does not exist")
-    if not path.is_file():
-        raise InputError(f"{folder} is not a run of newfound (no run.json)")
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-        format_number = int(run["format"])
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path} is damaged; run `newfound discover` again") from error
-    except KeyError:
-        raise InputError(f"{path} was not written by newfound: it names no format") from None
-    if format_number > FORMAT:
+    Returns
+    -------
+    Result
+        Without the model, which `newfound.storage.model_files.load_model` reads, and without
+        training features, which are not kept.
+    """
+    records = read_records(folder)
+    with damage_reported(folder / "categories.json"):
+        categories = read_categories(folder / "categories.json")
+    with damage_reported(folder / "run.json"):
+        check_fields(records, RECORDS, "run.json")
+        check_items(list(records["seconds"].values()), NUMBER, "run.json, seconds")
+        check_items(records["notes"], str, "run.json, notes")
+        check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
+        estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
+        matching = _matching(records["matching"], categories)
+    table = find_assignments(folder)
+    if table is None:
         raise InputError(
-            f"{folder} has format {format_number}, this newfound reads up to {FORMAT}: "
-            "install a newer newfound"
+            f"{folder} has no assignments.csv; give the folder that `newfound discover` wrote"
         )
-    return dict(run)
+    read = read_assignments(table, categories)
+    seconds = {stage: value for stage, value in records["seconds"].items() if stage != "total"}
+    return Result(
+        corpus=read.corpus,
+        categories=categories,
+        assigned=read.assigned,
+        predicted=read.predicted,
+        probability=read.probability,
+        positions=read.positions,
+        config=records["settings"],
+        device=records["device"],
+        estimate=estimate or None,
+        matching=matching,
+        history=tuple(_read_history(folder / "history.jsonl")),
+        seconds={stage: value for stage, value in seconds.items() if value is not None},
+        notes=tuple(records["notes"]),
+        versions=records["versions"],
+        scores=records["scores"],
+        command=records["command"],
+    )
+
+
+def _matching(
+    recorded: dict[str, Any] | None, categories: tuple[Category, ...]
+) -> np.ndarray | None:
+    """The distances [M, K] of labelled prototypes to all prototypes."""
+    if recorded is None:
+        return None
+    check_fields(recorded, {"distances": list}, "run.json, matching")
+    rows = recorded["distances"]
+    check_items(rows, list, "run.json, distances")
+    for row in rows:
+        check_items(row, NUMBER, "run.json, distances")
+    known = sum(category.kind == "known" for category in categories)
+    if [len(row) for row in rows] != [len(categories)] * known:
+        raise DamagedFileError("its matching does not fit categories.json")
+    return np.array(rows, np.float64).reshape(known, len(categories))
+
+
+def _read_history(path: Path) -> list[dict[str, Any]]:
+    """Read the lines that are whole: a run that was stopped may have left half a line."""
+    if not path.exists():
+        return []
+    entries = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            entries.append(entry)
+    return entries

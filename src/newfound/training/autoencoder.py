@@ -21,8 +21,9 @@ from torch import Tensor, nn
 
 from newfound.data.words import BREAK, words
 from newfound.encoding.batching import Batch, Ragged
-from newfound.errors import InputError
-from newfound.files import write_atomically, write_json
+from newfound.encoding.weights import load_weights
+from newfound.errors import DamagedFileError, InputError
+from newfound.files import check_fields, check_items, read_json, write_atomically, write_json
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
 
@@ -120,15 +121,18 @@ class AutoencoderFeatures(nn.Module):
     @classmethod
     def load(cls, folder: Path) -> "AutoencoderFeatures":
         """Read what `save` wrote."""
-        settings = json.loads((folder / "autoencoder.json").read_text(encoding="utf-8"))
+        settings = read_json(folder / "autoencoder.json", dict)
+        check_fields(settings, {"code": int, "activation": str, "words": list}, "autoencoder.json")
+        check_items(settings["words"], str, "autoencoder.json, words")
         tensors = load_file(folder / "autoencoder.safetensors")
-        found = cls(
-            settings["words"],
-            tensors.pop("rarity").numpy(),
-            code=settings["code"],
-            activation=settings["activation"],
-        )
-        found.load_state_dict(tensors)
+        rarity = tensors.pop("rarity", None)
+        words = settings["words"]
+        if rarity is None or rarity.shape != (len(words),) or len(set(words)) != len(words):
+            raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
+        if settings["activation"] not in ("relu", "linear") or settings["code"] < 1 or not words:
+            raise DamagedFileError("autoencoder.json does not describe an autoencoder")
+        found = cls(words, rarity.numpy(), code=settings["code"], activation=settings["activation"])
+        load_weights(found, tensors, "autoencoder.safetensors")
         return found.eval()
 
 

@@ -48,7 +48,7 @@ def test_damaged_utf8_is_not_taken_for_another_encoding(put: Any) -> None:
     path = put("t.csv", "text\n日本語の文\n東京\n".encode() + b"odd \xff byte\n")
     read = read_tables([path])
     assert read.corpus.texts == ["日本語の文", "東京", "odd \ufffd byte"]
-    assert any("1 damaged character(s), the first in line 4" in note for note in read.notes)
+    assert any("1 damaged character is not UTF-8 (first: line 4)" in note for note in read.notes)
 
 
 def test_neither_utf8_nor_windows_1252(put: Any) -> None:
@@ -120,7 +120,7 @@ def test_too_many_fields(put: Any) -> None:
 def test_too_few_fields_count_as_empty(put: Any) -> None:
     read = read_tables([put("t.tsv", "text\tlabel\na\tx\nb\nc\ny\tz\n")])
     assert read.corpus.labels == ["x", None, None, "z"]
-    assert any("2 row(s) have fewer fields" in n and "row 2" in n for n in read.notes)
+    assert any("2 rows have fewer fields" in n and "row 2" in n for n in read.notes)
 
 
 def test_a_delimiter_at_the_end_of_each_line(put: Any) -> None:

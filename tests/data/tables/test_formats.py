@@ -163,7 +163,7 @@ def test_nul_becomes_a_space(put: Any) -> None:
     read = read_tables([path])
     assert read.corpus.texts == ["fine", "a b"]
     assert read.corpus.labels == ["x", "y y"]
-    assert any("2 text(s) in column 'text' hold NUL" in n and "row 2" in n for n in read.notes)
+    assert any("2 texts in column 'text' hold NUL" in n and "row 2" in n for n in read.notes)
 
 
 def test_half_a_surrogate_pair(put: Any) -> None:
@@ -177,9 +177,7 @@ def test_rows_without_text_are_left_out_and_keep_their_numbers(put: Any) -> None
     read = read_tables([path])
     assert read.corpus.texts == ["a", "b", "c"]
     assert read.corpus.ids == ["1", "5", "6"]  # blank lines are no rows
-    assert f"{path}: 3 row(s) left out, the first is row 2: column 'text' is empty there" in (
-        read.notes
-    )
+    assert f"{path}: 3 rows have no text in column 'text' (first: row 2): skipped" in (read.notes)
 
 
 def test_blank_lines_of_a_single_column_are_rows_except_at_the_end(put: Any) -> None:

@@ -29,9 +29,7 @@ def test_every_row_comes_once_the_empty_ones_too(tmp_path: Path, format: str) ->
     stream = stream_table(table(tmp_path / f"t.{format}", **SOME), chunk=2)
     assert stream.rows == 3
     assert list(stream) == [TableChunk(["a7", "b8"], ["one", ""]), TableChunk(["c9"], ["th\nree"])]
-    assert any(
-        "1 row(s) have no text in column 'text', the first is row 2" in n for n in stream.notes
-    )
+    assert any("1 row has no text in column 'text' (first: row 2)" in n for n in stream.notes)
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
@@ -60,7 +58,9 @@ def test_nul_and_what_is_said_of_it(tmp_path: Path) -> None:
     stream = stream_table(path)
     assert next(iter(stream)).texts == ["a b", "c"]
     list(stream)
-    assert any("hold NUL" in note and "row 1" in note for note in stream.notes)
+    assert any(
+        "1 text in column 'text' holds NUL" in note and "row 1" in note for note in stream.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from newfound.errors import InputError
+from newfound.wording import suggestion
 
 # The first name of each wins over the others; two of the others are an ambiguity.
 _TEXT_NAMES = (
@@ -124,8 +125,9 @@ def find_columns(
 
 
 def missing_column(path: Path | str, name: str, flag: str, columns: Sequence[str]) -> str:
-    """Say that a named column is not there, and which are."""
-    return f"{path}: there is no column {name!r}: name one of {_listed(columns)} with {flag}"
+    """Return the message on a named column that the table lacks."""
+    advice = suggestion(name, columns, f"name one of {_listed(columns)} with {flag}")
+    return f"{path}: there is no column {name!r}: {advice}"
 
 
 def _guess_text(path: Path | str, free: list[str]) -> str:

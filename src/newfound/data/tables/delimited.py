@@ -10,6 +10,7 @@ from pathlib import Path
 from newfound.data.tables.columns import looks_like_header
 from newfound.data.tables.textfile import TextFile, find_encoding
 from newfound.errors import InputError
+from newfound.wording import plural
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 # A longer field is a quote left open; without any limit it would take the whole file into memory.
@@ -101,13 +102,13 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
     notes = []
     if short:
         notes.append(
-            f"{path}: {short} row(s) have fewer fields than the header, the first is row "
-            f"{first_short}; what is missing counts as empty"
+            f"{path}: {plural(short, 'row has', 'rows have')} fewer fields than the header (first: "
+            f"row {first_short}): missing fields count as empty"
         )
     if longest > _LONG_RECORD:
         notes.append(
-            f"{path}: row {long_row} runs over {longest} lines; if that is not meant, "
-            "a quote in it is not closed"
+            f"{path}: row {long_row} runs over {longest:,} lines: if it should not, close "
+            "the quote in it"
         )
     return columns, rows, notes
 

@@ -8,6 +8,7 @@ from newfound.data.corpus import Corpus, clean_text
 from newfound.data.tables.columns import Columns, find_columns, missing_column
 from newfound.data.tables.sources import Source, open_source
 from newfound.errors import InputError
+from newfound.wording import plural
 
 
 @dataclass(frozen=True)
@@ -116,17 +117,18 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
         notes.append(cleaned_note(source.path, chosen.text, cleaned, first_cleaned))
     if empty:
         notes.append(
-            f"{source.path}: {empty} row(s) left out, the first is row {first_empty}: "
-            f"column {chosen.text!r} is empty there"
+            f"{source.path}: {plural(empty, 'row has', 'rows have')} no text in column "
+            f"{chosen.text!r} (first: row {first_empty}): skipped"
         )
     return notes
 
 
 def cleaned_note(path: Path, column: str, count: int, first: int) -> str:
-    """Say that characters of some texts were replaced."""
+    """Return the note on texts of which some characters were replaced."""
     return (
-        f"{path}: {count} text(s) in column {column!r} hold NUL or broken characters, the first "
-        f"in row {first}; NUL was read as a space, a broken character as '\ufffd'"
+        f"{path}: {plural(count, 'text', 'texts')} in column {column!r} "
+        f"{'holds' if count == 1 else 'hold'} NUL or broken characters (first: row {first}): NUL "
+        f"was read as a space, a broken character as '\ufffd'"
     )
 
 

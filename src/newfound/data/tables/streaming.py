@@ -12,6 +12,7 @@ from newfound.data.tables.jsonlines import DECODER, as_string
 from newfound.data.tables.reading import cleaned_note
 from newfound.data.tables.sources import Source, open_source
 from newfound.errors import InputError
+from newfound.wording import plural
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class TableStream:
             self.notes.append(cleaned_note(path, column, cleaned, first))
         if empty:
             self.notes.append(
-                f"{path}: {empty} row(s) have no text in column {column!r}, the first is row "
-                f"{first_empty}"
+                f"{path}: {plural(empty, 'row has', 'rows have')} no text in column {column!r} "
+                f"(first: row {first_empty}): without a category"
             )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from newfound.errors import InputError
+from newfound.wording import plural
 
 _BLOCK = 1 << 20
 _BYTE_ORDER_MARKS = (
@@ -115,8 +116,8 @@ def find_encoding(path: Path) -> TextFile:
         good, bad = _count_non_ascii(binary)
         if good > bad:  # a damaged UTF-8 file: another encoding would garble the rest of it
             note = (
-                f"{path}: {bad} damaged character(s), the first in line {line}, are not UTF-8 "
-                "and were read as '\ufffd'"
+                f"{path}: {plural(bad, 'damaged character is', 'damaged characters are')} not "
+                f"UTF-8 (first: line {line}): read as '\ufffd'"
             )
             return TextFile(path, "utf-8-sig", "replace", (note,))
         binary.seek(0)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.clustering.n_categories import Estimate
+from newfound.clustering.estimate import Estimate
 from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
 

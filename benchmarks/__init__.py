@@ -1,0 +1,1 @@
+"""Result lines, and the code that renders tables and figures from them."""

@@ -1,0 +1,1 @@
+"""One module per table, named as the file that it is rendered to."""

@@ -1,0 +1,1 @@
+"""`newfound bench speed`: seconds and memory of encoding, training, k-means and whole commands."""

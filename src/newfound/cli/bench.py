@@ -1,0 +1,31 @@
+"""`newfound bench`: repeat the numbers of the paper and of this project.
+
+The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`.
+"""
+
+import argparse
+
+from newfound.bench.cli import add_commands
+from newfound.cli.flags import Commands, HelpFormatter, new_command
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command with those below it."""
+    group = new_command(
+        commands, "bench", run, "repeat benchmarks: data sets, runs, splits and speed"
+    )
+    add_commands(group)
+    for action in group._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                command.set_defaults(run=run, measure=command.get_default("run"))
+                command.formatter_class = HelpFormatter
+
+
+def run(options: argparse.Namespace) -> int | None:
+    """Run a command below `newfound bench`."""
+    try:
+        code: int | None = options.measure(options)
+        return code
+    except KeyboardInterrupt:  # result lines are written one by one
+        raise KeyboardInterrupt("what was finished is kept") from None

@@ -1,0 +1,72 @@
+"""`newfound demo`: a discovery on the built-in data, whose truth is known."""
+
+import argparse
+from pathlib import Path
+
+from newfound.cli.discover import discover_corpus
+from newfound.cli.flags import (
+    Commands,
+    add_naming,
+    add_output_flags,
+    add_run_flags,
+    new_command,
+)
+from newfound.cli.output import Output
+from newfound.errors import InputError
+from newfound.wording import plural
+
+DEMO = "newfound demo"  # how the recorded command of a demo begins
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands,
+        "demo",
+        run,
+        "discover the categories of built-in help-desk messages",
+        "Run a discovery on the built-in help-desk messages and print how much of the truth, which "
+        "the discovery does not see, it recovers.",
+    )
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="RUN",
+        type=Path,
+        default=Path("demo-run"),
+        help="run folder to write",
+    )
+    add_run_flags(command)
+    add_naming(command)
+    add_output_flags(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Discover the categories of the built-in data and compare them with the truth."""
+    from newfound.data import demo
+    from newfound.data.corpus import Corpus
+
+    output = Output(options)
+    _check_folder(options.out)
+    table = demo.load()
+    corpus = Corpus.from_lists(table["text"], table["label"])
+    truth = table["truth"].to_numpy()
+    labelled, hidden = sum(corpus.targets >= 0), len(set(truth) - set(corpus.known))
+    output.introduction(
+        f"Demo: {plural(len(corpus), 'help-desk message')}, {labelled:,} of them labelled with "
+        f"{plural(len(corpus.known), 'category', 'categories')}; "
+        f"{plural(hidden, 'more category is', 'more categories are')} hidden among the others."
+    )
+    options.format, options.command_line = "csv", f"{DEMO} -o {options.out}"
+    discover_corpus(options, output, corpus, [], force=True, truth=truth)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse to replace anything but an earlier demo."""
+    from newfound.storage.run_folder import check_run_folder, read_records
+
+    check_run_folder(folder, force=True)
+    if (folder / "run.json").is_file():
+        command = str(read_records(folder).get("command"))
+        if not command.startswith(DEMO):
+            raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")

@@ -1,0 +1,72 @@
+"""`newfound estimate`: the number of categories and the curve behind it."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from newfound.cli.flags import Commands, add_output_flags, add_run_flags, add_tables, new_command
+from newfound.cli.inputs import encoder_notes, method_settings, read_corpus, run_config
+from newfound.cli.output import Output
+from newfound.wording import plural
+
+if TYPE_CHECKING:
+    from newfound.clustering.estimate import Estimate
+
+# An estimate finds the number, and comes before training uses the validation part.
+UNUSED = ("n_categories", "validation_share")
+WIDTH = 40  # of the longest bar of the curve
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands,
+        "estimate",
+        run,
+        "estimate how many categories there are",
+        "Estimate the number of categories in the texts of tables, and print the curve behind it.",
+    )
+    add_tables(command)
+    add_run_flags(command, leave_out=UNUSED)
+    add_output_flags(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Estimate the number of categories of tables."""
+    from newfound import pipeline
+    from newfound.data.corpus import check_corpus
+
+    output = Output(options)
+    config = run_config(options)
+    corpus, notes = read_corpus(options)
+    notes += check_corpus(corpus, None)
+    notes += encoder_notes(config.encoder)
+    output.notes(notes)
+    output.settings({k: v for k, v in asdict(config).items() if k not in UNUSED})
+    found = pipeline.estimate(
+        corpus, config, settings=method_settings(options), stages=output.stages()
+    )
+    output.result(
+        {
+            **found.to_dict(),
+            "texts": len(corpus),
+            "n_known": len(corpus.known),
+            "notes": notes,
+        },
+        "\n".join(_lines(found, len(corpus.known))),
+    )
+
+
+def _lines(found: "Estimate", known: int) -> Iterator[str]:
+    """Yield the estimate, how it was made, and one bar per candidate; the chosen one is marked."""
+    yield (
+        f"About {plural(found.n_categories, 'category', 'categories')} ({found.low:,} to "
+        f"{found.high:,}), {known:,} of them known."
+    )
+    yield found.how
+    low, high = min(found.scores), max(found.scores)
+    nearest = min(found.candidates, key=lambda k: abs(k - found.n_categories))
+    for k, score in zip(found.candidates, found.scores, strict=True):
+        bar = "#" * round(1 + WIDTH * (score - low) / ((high - low) or 1))
+        yield f"{k:>6}  {score:8.4f}  {bar}{' <' if k == nearest else ''}"

@@ -1,0 +1,92 @@
+"""`newfound export`: categories and their texts for Label Studio, Rasa or a spreadsheet."""
+
+import argparse
+from pathlib import Path
+
+from newfound.cli.flags import (
+    Commands,
+    add_force,
+    add_output_flags,
+    add_run_folder,
+    new_command,
+)
+from newfound.cli.output import Output
+from newfound.wording import plural
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands,
+        "export",
+        run,
+        "export categories and their texts to Label Studio, Rasa or a spreadsheet",
+        "Write categories of a run and their texts as Label Studio tasks (beside them the "
+        "labelling configuration as .xml), as Rasa NLU training data, or as a table with the "
+        "columns text and label.",
+    )
+    add_run_folder(command)
+    command.add_argument(
+        "--to", choices=("labelstudio", "rasa", "csv"), required=True, help="tool to write for"
+    )
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="OUT",
+        type=Path,
+        required=True,
+        help="file to write: .json for Label Studio, .yml for Rasa, .csv",
+    )
+    command.add_argument(
+        "--categories",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=argparse.SUPPRESS,
+        help="only these categories (default: all)",
+    )
+    command.add_argument(
+        "--kind", choices=("all", "known", "novel"), default="all", help="only categories like this"
+    )
+    command.add_argument(
+        "--min-probability",
+        metavar="P",
+        type=float,
+        default=0.0,
+        help="leave out texts of a lower probability; those that you labelled stay",
+    )
+    add_force(command, "existing files")
+    add_output_flags(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the chosen categories of a run for another tool."""
+    from newfound.storage.export import export_result
+    from newfound.storage.run_folder import read_run
+
+    output = Output(options)
+    stages = output.stages()
+    with stages.stage("reading the run"):
+        result = read_run(options.folder)
+    with stages.stage("exporting"):
+        paths, chosen, notes = export_result(
+            result,
+            options.out,
+            options.to,
+            categories=getattr(options, "categories", ()),
+            kind=options.kind,
+            min_probability=options.min_probability,
+            force=options.force,
+        )
+    output.notes(notes)
+    texts = plural(len(chosen.texts), "text")
+    categories = plural(len(chosen.names), "category", "categories")
+    output.result(
+        {
+            "files": [str(path) for path in paths],
+            "texts": len(chosen.texts),
+            "categories": chosen.names,
+            "notes": notes,
+        },
+        f"{texts} of {categories}: {' and '.join(map(str, paths))}",
+    )

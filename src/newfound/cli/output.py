@@ -1,0 +1,116 @@
+"""How a command prints its result, its notes and its progress.
+
+The result goes to standard output, as text or (--json) as one JSON object. Everything else goes to
+standard error, where it does not mix with the result.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from newfound.files import without_nan
+from newfound.progress import Stages
+
+if TYPE_CHECKING:
+    from newfound.result import Category, Result
+
+
+class Output:
+    """Prints what --quiet, --verbose and --json leave to print."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.quiet: bool = getattr(options, "quiet", False)
+        self.verbose: bool = getattr(options, "verbose", False)
+        self.json: bool = getattr(options, "json", False)
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """Print what the user should know, unless --quiet is given."""
+        if not self.quiet:
+            for note in notes:
+                print(f"note: {note}", file=sys.stderr)
+
+    def detail(self, text: str) -> None:
+        """Print a line that only --verbose asks for."""
+        if self.verbose:
+            print(text, file=sys.stderr, flush=True)
+
+    def settings(self, settings: Mapping[str, Any]) -> None:
+        """Print settings where --verbose asks for them, those of the method last."""
+        own = settings.get("settings", {})
+        for chosen in ({k: v for k, v in settings.items() if k != "settings"}, own):
+            if chosen:
+                self.detail("settings: " + pairs(chosen))
+
+    def stages(self) -> Stages:
+        """Return what shows the progress of the stages of the work."""
+        return Stages(False if self.quiet else None, self.detail if self.verbose else None)
+
+    def introduction(self, text: str) -> None:
+        """Print what comes before a result for people, unless --quiet is given."""
+        if not self.quiet:
+            print(text, file=sys.stderr if self.json else sys.stdout, flush=True)
+
+    def result(self, value: Mapping[str, Any], text: str) -> None:
+        """Print the result, as JSON or as text."""
+        print(json_line(value) if self.json else text)
+
+
+def pairs(settings: Mapping[str, Any]) -> str:
+    """Return settings as `name=value, name=value`."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """Return a value as one line of JSON that standard output can print."""
+    # What the encoding of a terminal or a pipe lacks is escaped, as JSON allows.
+    escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    return json.dumps(without_nan(value), ensure_ascii=escape)
+
+
+def category_table(categories: Iterable["Category"]) -> str:
+    """Return the categories as a table for people, known ones first, large ones first."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("kind", "size", "name", "keywords"):
+        table.add_column(title, justify="right" if title == "size" else "left", overflow="fold")
+    for category in sorted(categories, key=lambda c: (c.kind, -c.size)):
+        cells = (
+            category.kind,
+            f"{category.size:,}",
+            category.name,
+            ", ".join(category.keywords[:5]),
+        )
+        table.add_row(*map(Text, cells))  # text, not markup: a label may hold square brackets
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().rstrip("\n")
+
+
+def run_value(folder: Path, result: "Result") -> dict[str, Any]:
+    """Return what --json prints of the result in a run folder."""
+    known = int(result.is_known.sum())
+    return {
+        "run": str(folder),
+        "report": str(folder / "report.html"),
+        "texts": len(result.corpus),
+        "labelled": int(result.labelled.sum()),
+        "n_categories": len(result.categories),
+        "n_known": known,
+        "n_novel": len(result.categories) - known,
+        "categories": [asdict(category) for category in result.categories],
+        "estimate": None if result.estimate is None else result.estimate.to_dict(),
+        "scores": result.scores,
+        "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
+        "settings": result.config,
+        "device": result.device,
+        "command": result.command,
+        "notes": result.notes,
+    }

@@ -1,0 +1,50 @@
+"""`newfound report`: write the report of a run again, or elsewhere."""
+
+import argparse
+from pathlib import Path
+
+from newfound.cli.flags import (
+    Commands,
+    add_force,
+    add_output_flags,
+    add_run_folder,
+    new_command,
+)
+from newfound.cli.output import Output
+from newfound.errors import InputError
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands, "report", run, "write the HTML report of a run again, or elsewhere"
+    )
+    add_run_folder(command)
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="file to write (default: RUN/report.html)",
+    )
+    add_force(command, "an existing FILE")
+    add_output_flags(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the report of a run."""
+    from newfound.report import write_report
+    from newfound.storage.run_folder import read_run
+
+    output = Output(options)
+    out: Path | None = getattr(options, "out", None)
+    if out is not None and out.exists() and not options.force:
+        raise InputError(f"{out} exists; replace it with --force or choose another name")
+    path = options.folder / "report.html" if out is None else out
+    stages = output.stages()
+    with stages.stage("reading the run"):
+        result = read_run(options.folder)
+    with stages.stage("writing the report"):
+        write_report(result, path, name=str(options.folder))
+    output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")

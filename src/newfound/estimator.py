@@ -1,0 +1,543 @@
+"""CategoryDiscoverer: a scikit-learn estimator over `newfound.pipeline`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
+
+from newfound import pipeline
+from newfound.clustering.metrics import open_accuracy
+from newfound.config import RunConfig, override
+from newfound.data.corpus import Corpus, check_labels
+from newfound.errors import InputError
+from newfound.report import write_report
+from newfound.report.notebook import categories_html
+from newfound.result import Model, Result
+from newfound.storage.assignments import find_assignments
+from newfound.storage.model_files import load_model, save_model
+from newfound.storage.run_folder import read_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from newfound.clustering.estimate import Estimate
+
+
+class NotKeptError(InputError, AttributeError):
+    """An attribute of the fit that a saved model does not keep."""
+
+
+class CategoryDiscoverer(ClusterMixin, BaseEstimator):
+    """Give every text a category: a known one, or a novel one that is discovered.
+
+    Some texts carry a label, the name of a known category. `fit` finds which of the others belong
+    to known categories and which form novel ones, and names and describes those. `predict` gives
+    new texts one of the categories found.
+
+    Parameters
+    ----------
+    method : str, default "newfound"
+        How categories are found; `newfound methods` lists the methods.
+    encoder : str, default "minilm"
+        Turns texts into vectors: a short name (minilm, mpnet, bert), a folder or a Hub id.
+    n_categories : int or "auto", default "auto"
+        Number of categories, known ones included; "auto" estimates it.
+    effort : str or None, default None
+        "fast" trains a small head and leaves the encoder as it is; "balanced" takes more time, by
+        method for more tries or for the last layers; "best" trains all layers. None means "best"
+        on a GPU and "balanced" on a CPU.
+    seed : int, default 0
+        The same seed gives the same result on the same machine.
+    device : str or None, default None
+        "cpu", "cuda" or "cuda:N"; None takes a GPU if there is one.
+    pooling : str or None, default None
+        How tokens become one vector, "cls" or "mean"; None means as the encoder was trained.
+    max_tokens : int, default 128
+        Longer texts are cut after this many tokens.
+    validation_share : float, default 0.15
+        Share of each category's labelled texts that is kept to stop training in time.
+    cache : str or None, default None
+        Folder that keeps the output of layers that are not trained, so that the next fit starts at
+        once; None keeps nothing.
+    settings : dict or None, default None
+        Hyper-parameters of the method by name, such as ``{"epochs": 3}``; they go before what
+        `effort` picks. `newfound methods NAME` lists them.
+    verbose : bool or None, default False
+        Whether to show progress; None shows it on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of str, shape (n_categories_,)
+        Names of the categories: the known ones in alphabetical order, then the novel ones.
+    kinds_ : ndarray of str, shape (n_categories_,)
+        "known" or "novel" for each of `classes_`.
+    n_categories_ : int
+        Number of categories.
+    categories_ : pandas.DataFrame
+        One row per category: id, name, kind, size, share, labelled, keywords, examples, border,
+        confidence, nearest, nearest_distance, distance.
+    labels_ : ndarray of str, shape (n_texts,)
+        Category of each training text: its label where it has one, else what `predict` gives.
+    predicted_ : ndarray of int, shape (n_texts,)
+        The model's own answer for each training text, as a position in `classes_`.
+    probability_ : ndarray of float, shape (n_texts,)
+        Probability of that answer, with four decimals.
+    estimate_ : Estimate or None
+        The estimated number of categories with its range and curve; None if the number was given.
+    history_ : list of dict
+        One entry per epoch: stage, epoch, losses.
+    notes_ : list of str
+        What is worth knowing about the texts and the fit.
+    seconds_ : dict
+        Seconds per stage.
+    config_ : dict
+        Every parameter and setting as it was used.
+    device_ : str
+        Where the model computes.
+    model_ : newfound.result.Model
+        What predicts: feature map, prototypes, temperature.
+    result_ : newfound.result.Result
+        All of the above as one frozen value, which `newfound.storage.run_folder.write_run` writes
+        as a run folder.
+
+    Notes
+    -----
+    The attributes are read-only. After `load` of a folder that holds only a model, those that
+    describe the training texts (`labels_`, `predicted_`, `probability_`, `estimate_`, `history_`,
+    `notes_`, `seconds_`, `result_`) raise an AttributeError that says so; after `load` of a run
+    folder they are there.
+
+    An empty text (or one of white space only) cannot be fitted. In `predict` it gets no category:
+    None, and NaN as probability. The command `newfound predict` does the same.
+
+    In a grid search give a splitter that ignores the labels, such as ``KFold(shuffle=True)``,
+    because most labels are None:
+    ``GridSearchCV(CategoryDiscoverer(), {"n_categories": [5, 10]}, cv=KFold(3, shuffle=True))``.
+
+    Examples
+    --------
+    >>> from newfound import CategoryDiscoverer
+    >>> texts = [
+    ...     "I lost my card", "My card was stolen", "Please block my credit card",
+    ...     "Where is the new card I ordered?", "Someone took my bank card",
+    ...     "Book a flight to Rome", "I need a plane ticket to Berlin",
+    ...     "Is there a cheap flight tomorrow?", "Change the date of my flight",
+    ... ]
+    >>> labels = ["card", "card", None, None, None, None, None, None, None]
+    >>> discoverer = CategoryDiscoverer(n_categories=2, effort="fast", device="cpu")
+    >>> discoverer.fit_predict(texts, labels)[2]
+    'card'
+    >>> discoverer.kinds_.tolist()
+    ['known', 'novel']
+    >>> discoverer.predict(["my card is gone", ""]).tolist()
+    ['card', None]
+    >>> discoverer.score(["the card is lost", "a flight to Oslo"], ["card", "travel"])
+    1.0
+    """
+
+    _model: Model
+    _result: Result | None
+
+    def __init__(
+        self,
+        method: str = "newfound",
+        encoder: str = "minilm",
+        n_categories: int | str = "auto",
+        effort: str | None = None,
+        seed: int = 0,
+        device: str | None = None,
+        pooling: str | None = None,
+        max_tokens: int = 128,
+        validation_share: float = 0.15,
+        cache: str | None = None,
+        settings: dict[str, Any] | None = None,
+        verbose: bool | None = False,
+    ) -> None:
+        self.method = method
+        self.encoder = encoder
+        self.n_categories = n_categories
+        self.effort = effort
+        self.seed = seed
+        self.device = device
+        self.pooling = pooling
+        self.max_tokens = max_tokens
+        self.validation_share = validation_share
+        self.cache = cache
+        self.settings = settings
+        self.verbose = verbose
+
+    # --- fitting -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Sequence[str] | None = None,
+        y: Sequence[str | None] | None = None,
+        *,
+        ids: Sequence[str] | None = None,
+        validation: tuple[Sequence[str], Sequence[str | None]] | None = None,
+        texts: Sequence[str] | None = None,
+        labels: Sequence[str | None] | None = None,
+    ) -> Self:
+        """Discover the categories of texts.
+
+        Parameters
+        ----------
+        X : sequence of str
+            The texts: a list, a NumPy array or a pandas column.
+        y : sequence of str or None, optional
+            The label of each text; None, NaN, "" or -1 for an unlabelled one. Without labels all
+            categories are novel.
+        ids : sequence of str, optional
+            What notes call the texts; by default they are numbered from 1.
+        validation : tuple of (texts, labels), optional
+            Labelled texts of known categories that decide when training stops; by default a
+            `validation_share` of the labelled texts does.
+        texts, labels : optional
+            Other names for `X` and `y`.
+
+        Returns
+        -------
+        CategoryDiscoverer
+            The fitted estimator itself.
+        """
+        given, names = _one_of(X, texts, "X", "texts"), _one_of(y, labels, "y", "labels")
+        if given is None:
+            raise InputError("there is no text: give the texts as X")
+        chosen = {f.name: getattr(self, f.name) for f in fields(RunConfig)}
+        config = override(RunConfig(), chosen, "CategoryDiscoverer")
+        pipeline.find_method(config.method)
+        result = pipeline.discover(
+            Corpus.from_lists(given, names, ids),
+            config,
+            settings=self.settings,
+            validation=None if validation is None else Corpus.from_lists(*validation),
+            verbose=self.verbose,
+        )
+        assert result.model is not None
+        self._result, self._model = result, result.model
+        return self
+
+    def fit_predict(
+        self,
+        X: Sequence[str] | None = None,
+        y: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Fit, and return the category of each text.
+
+        Parameters
+        ----------
+        X, y, **kwargs
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of str, shape (n_texts,)
+            `labels_`.
+        """
+        return self.fit(X, y, **kwargs).labels_
+
+    # --- using ---------------------------------------------------------------------------------
+
+    def predict(self, X: Sequence[str]) -> np.ndarray:
+        """Return the category of each text.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+
+        Returns
+        -------
+        ndarray of object, shape (n_texts,)
+            Names of categories; None for an empty text.
+        """
+        return self.model_.predict(X).names
+
+    def predict_proba(self, X: Sequence[str]) -> np.ndarray:
+        """Return the probability of each category.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+
+        Returns
+        -------
+        ndarray of float, shape (n_texts, n_categories_)
+            Columns in the order of `classes_`; a row of NaN for an empty text.
+        """
+        return self.model_.probabilities(X)
+
+    def transform(self, X: Sequence[str]) -> np.ndarray:
+        """Return the features of texts.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_texts, n_features)
+            A row of NaN for an empty text.
+        """
+        return self.model_.transform(X)
+
+    def score(self, X: Sequence[str], y: Sequence[str | None]) -> float:
+        """Return the accuracy of `predict`, novel categories matched one to one.
+
+        A label that the model knows counts as right only by name. Labels that it does not know
+        are matched one to one with novel categories so that most texts agree, as clustering
+        accuracy does (Hungarian algorithm). Texts without a label are left out.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+        y : sequence of str or None
+            The true label of each text, None where it is not known.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        model = self.model_
+        predicted = model.predict(X).names
+        truth = check_labels(y, len(predicted))
+        labelled = [i for i, label in enumerate(truth) if label is not None]
+        if not labelled:
+            raise InputError("score needs at least one text with a label in y")
+        return open_accuracy(
+            [predicted[i] for i in labelled], [str(truth[i]) for i in labelled], model.known
+        )
+
+    def use_int8(self, X: Sequence[str], folder: str | Path | None = None) -> str:
+        """Encode in int8 from now on, on a CPU; needs the extra ``newfound[openvino]``.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts to calibrate with, like those to come.
+        folder : str or Path, optional
+            Where the converted model is kept, and read by the next call.
+
+        Returns
+        -------
+        str
+            A sentence on how near int8 comes to full precision.
+        """
+        place = None if folder is None else Path(folder)
+        self._model, agreement = pipeline.to_int8(self.model_, X, place)
+        if self._result is not None:
+            self._result = replace(self._result, model=self._model)
+        return str(agreement)
+
+    # --- fitted attributes: read-only views of the result -------------------------------------
+
+    @property
+    def result_(self) -> Result:
+        """The frozen result of the fit."""
+        self._require_fit()
+        if self._result is None:
+            raise NotKeptError(
+                "this model was loaded without its run and has no training texts: no labels_, "
+                "history_ or notes_ of them; load the run folder or fit again"
+            )
+        return self._result
+
+    @property
+    def model_(self) -> Model:
+        """What predicts: feature map, prototypes, temperature."""
+        self._require_fit()
+        return self._model
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Names of the categories, known ones first."""
+        return self.model_.names
+
+    @property
+    def kinds_(self) -> np.ndarray:
+        """Kinds of the categories, "known" or "novel", in the order of `classes_`."""
+        return self.model_.kinds
+
+    @property
+    def n_categories_(self) -> int:
+        """Number of categories."""
+        return len(self.model_.categories)
+
+    @property
+    def categories_(self) -> "pd.DataFrame":
+        """One row per category: id, name, kind, size, keywords, examples, confidence, ..."""
+        import pandas as pd
+
+        table = pd.DataFrame([asdict(category) for category in self.model_.categories])
+        for column in ("keywords", "examples", "border"):
+            table[column] = table[column].map(list)
+        return table
+
+    @property
+    def config_(self) -> dict[str, Any]:
+        """Every parameter and setting as it was used."""
+        return dict(self.model_.config)
+
+    @property
+    def device_(self) -> str:
+        """Where the model computes."""
+        return self.model_.device
+
+    @property
+    def labels_(self) -> np.ndarray:
+        """Category of each training text, by name."""
+        return self.result_.labels
+
+    @property
+    def predicted_(self) -> np.ndarray:
+        """The model's own answer for each training text, as a position in `classes_`."""
+        return self.result_.predicted
+
+    @property
+    def probability_(self) -> np.ndarray:
+        """Probability of the model's own answer for each training text."""
+        return self.result_.probability
+
+    @property
+    def estimate_(self) -> "Estimate | None":
+        """The estimated number of categories; None if the number was given."""
+        return self.result_.estimate
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One entry per epoch: stage, epoch, losses."""
+        return list(self.result_.history)
+
+    @property
+    def notes_(self) -> list[str]:
+        """What is worth knowing about the texts and the fit."""
+        return list(self.result_.notes)
+
+    @property
+    def seconds_(self) -> dict[str, float]:
+        """Seconds per stage."""
+        return dict(self.result_.seconds)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _require_fit(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this CategoryDiscoverer is not fitted yet; call fit first")
+
+    # --- showing -------------------------------------------------------------------------------
+
+    def plot_map(self) -> "Figure":
+        """Draw the texts on a map, coloured by category; needs matplotlib (``newfound[plot]``).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        result = self.result_
+        from newfound.figures import plot_map
+
+        return plot_map(result)
+
+    def plot_matching(self) -> "Figure":
+        """Draw labelled against discovered prototypes as a heat map (the paper's Fig. 3).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        model = self.model_
+        from newfound.figures import plot_matching
+
+        return plot_matching(model)
+
+    def plot_estimate(self) -> "Figure":
+        """Draw the curve behind the estimated number of categories.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        result = self.result_
+        from newfound.figures import plot_estimate
+
+        return plot_estimate(result)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report: one file that opens without a network.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file written.
+        """
+        return write_report(self.result_, Path(path))
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return str(estimator_html_repr(self))
+        return categories_html(self.model_.categories)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        # scikit-learn's would show the parameters, and goes before _repr_html_.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model: safetensors and JSON, complete, readable without the Hub.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A new or empty folder, or one that holds a model, which is replaced.
+        """
+        save_model(self.model_, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> Self:
+        """Read what `save` wrote, or a run folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder with a model, or a run folder, from which the attributes of the training
+            texts (`labels_`, `history_`, ...) are read, too.
+        device : str, optional
+            "cpu", "cuda" or "cuda:N"; by default a GPU if there is one.
+
+        Returns
+        -------
+        CategoryDiscoverer
+            A fitted estimator.
+        """
+        place = Path(folder)
+        model = load_model(place, device)
+        loaded = cls(**model.parameters)
+        loaded._model, loaded._result = model, None
+        if (place / "run.json").is_file() and find_assignments(place) is not None:
+            loaded._result = replace(read_run(place), model=model)
+        return loaded
+
+
+def _one_of(value: Any, other: Any, name: str, other_name: str) -> Any:
+    """The argument that was given under one of its two names."""
+    if value is not None and other is not None:
+        raise InputError(f"{name} and {other_name} are the same argument; give one of them")
+    return other if value is None else value

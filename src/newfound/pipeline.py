@@ -1,0 +1,375 @@
+"""From texts to a result: discover, predict, estimate, rename, convert.
+
+`discover` reads as its steps:
+
+1. check the configuration, the corpus and the device;
+2. load the encoder and let the method fit a feature map and prototypes;
+3. assign every text to its nearest prototype; a labelled text keeps its label;
+4. describe each category: name, keywords, typical texts;
+5. return it all as one frozen `Result`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from newfound.clustering.assignment import assign
+from newfound.clustering.estimate import Estimate
+from newfound.clustering.n_categories import estimate_categories
+from newfound.config import RunConfig
+from newfound.data.corpus import Corpus, check_corpus, check_texts
+from newfound.data.task import make_task
+from newfound.describing.descriptions import describe
+from newfound.describing.llm_names import Endpoint, names_from_endpoint
+from newfound.describing.text_map import map_positions
+from newfound.devices import find_device, seeded
+from newfound.encoding.loading import load_encoder
+from newfound.errors import InputError
+from newfound.methods import find_method, resolve_config
+from newfound.methods.fitted import Fitted
+from newfound.progress import Stages
+from newfound.result import (
+    Category,
+    Model,
+    Predictions,
+    Result,
+    as_recorded,
+    encode_ties_alone,
+    with_names,
+)
+from newfound.versions import versions
+from newfound.wording import plural
+
+if TYPE_CHECKING:
+    from newfound.encoding.int8 import Agreement
+
+
+def discover(
+    corpus: Corpus,
+    config: RunConfig | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    validation: Corpus | None = None,
+    verbose: bool | None = False,
+    stages: Stages | None = None,
+) -> Result:
+    """Find the known and the novel categories of a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The texts, and the labels that some of them carry.
+    config : RunConfig, optional
+        What a user chooses; the defaults if left out.
+    settings : Mapping, optional
+        Hyper-parameters of the method by name; they go before what the effort picks.
+    validation : Corpus, optional
+        Labelled texts of known categories that decide when training stops; without them a share
+        of the labelled texts does.
+    verbose : bool or None, default False
+        Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from newfound.config import RunConfig
+    >>> from newfound.data.corpus import Corpus
+    >>> from newfound.pipeline import discover, predict
+    >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
+    >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
+    >>> result = discover(corpus, RunConfig(n_categories=2, effort="fast", device="cpu"))
+    >>> [category.kind for category in result.categories]
+    ['known', 'novel']
+    >>> predict(result.model, ["I lost my card"]).names.tolist()
+    ['card']
+    """
+    config = config or RunConfig()
+    method = find_method(config.method)
+    wanted = None if config.n_categories == "auto" else int(config.n_categories)
+    notes = check_corpus(corpus, wanted)
+    _check_room(corpus, wanted)
+    device = find_device(config.device)
+    effort = config.effort or ("best" if device.type == "cuda" else "balanced")
+    method_config = resolve_config(config.method, effort, dict(settings or {}))
+    cache = _cache_folder(config.cache)
+    task = make_task(
+        corpus.texts,
+        corpus.targets,
+        corpus.known,
+        wanted,
+        validation=_validation_part(validation, corpus.known),
+        validation_share=config.validation_share,
+        seed=config.seed,
+    )
+    stages = stages or Stages(verbose)
+    with seeded(config.seed, device):
+        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder.backbone.to(device)
+        fitted = method.fit(
+            task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
+        )
+    resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
+    chosen = {name: resolved["settings"][name] for name in settings or {}}
+    model = Model(
+        features=fitted.features,
+        prototypes=fitted.prototypes,
+        known=tuple(fitted.known),
+        temperature=fitted.temperature,
+        categories=(),
+        labelled_prototypes=fitted.labelled_prototypes,
+        config=resolved,
+        parameters={**asdict(config), "settings": chosen or None, "verbose": verbose},
+        device=str(device),
+    )
+    return _result(corpus, model, fitted, notes, stages)
+
+
+def _result(
+    corpus: Corpus, model: Model, fitted: Fitted, notes: list[str], stages: Stages
+) -> Result:
+    """Assign and describe; return everything together."""
+    with stages.stage("describing"):
+        features = encode_ties_alone(
+            model.features, model.prototypes, corpus.texts, fitted.training_features
+        )
+        predicted, sure = assign(features, model.prototypes, model.temperature)
+        given = corpus.targets
+        assigned = np.where(given >= 0, given, predicted)
+        categories = _describe(corpus, model, features, assigned, sure)
+    return Result(
+        corpus=corpus,
+        categories=categories,
+        assigned=assigned,
+        predicted=predicted,
+        probability=as_recorded(sure),
+        positions=partial(
+            _positions, features, model.prototypes, assigned, int(model.config["seed"])
+        ),
+        config=model.config,
+        device=model.device,
+        model=replace(model, categories=categories),
+        training_features=features,
+        estimate=fitted.estimate,
+        matching=None if model.matching is None else as_recorded(model.matching),
+        history=tuple(fitted.history),
+        seconds=_rounded(stages.seconds),
+        notes=(*notes, *fitted.notes),
+        versions=versions(),
+    )
+
+
+def _positions(
+    features: np.ndarray, prototypes: np.ndarray, assigned: np.ndarray, seed: int
+) -> np.ndarray:
+    """Map positions [N, 2] as a run folder keeps them."""
+    return as_recorded(map_positions(features, prototypes, assigned, seed))
+
+
+def _describe(
+    corpus: Corpus, model: Model, features: np.ndarray, assigned: np.ndarray, sure: np.ndarray
+) -> tuple[Category, ...]:
+    novel: list[None] = [None] * (len(model.prototypes) - len(model.known))
+    distances: list[float | None] = [*novel]
+    if model.labelled_prototypes is not None:
+        own = model.prototypes[: len(model.known)] - model.labelled_prototypes
+        distances = [*map(float, np.linalg.norm(own, axis=1)), *novel]
+    described = describe(
+        corpus.texts,
+        assigned,
+        sure,
+        features,
+        model.prototypes,
+        [*model.known, *novel],
+        corpus.targets,
+        distances,
+    )
+    return tuple(described)
+
+
+def predict(model: Model, texts: Sequence[str]) -> Predictions:
+    """Return the category of each text.
+
+    Parameters
+    ----------
+    model : Model
+        Of a `Result`, or read by `newfound.storage.model_files.load_model`.
+    texts : sequence of str
+        An empty text gets no category: index -1, probability NaN, name and kind None.
+
+    Returns
+    -------
+    Predictions
+    """
+    return model.predict(texts)
+
+
+def estimate(
+    corpus: Corpus,
+    config: RunConfig,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    verbose: bool | None = False,
+    stages: Stages | None = None,
+) -> Estimate:
+    """Estimate how many categories a corpus holds, as a discovery would.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The texts, and the labels that some of them carry.
+    config : RunConfig
+        What a discovery would be given; its number of categories is not used.
+    settings : mapping, optional
+        Hyper-parameters of the method by name, over what the effort chooses.
+    verbose : bool or None, default False
+        Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
+
+    Returns
+    -------
+    Estimate
+    """
+    check_corpus(corpus, None)
+    stages = stages or Stages(verbose)
+    device = find_device(config.device)
+    effort = config.effort or ("best" if device.type == "cuda" else "balanced")
+    method_config = resolve_config(config.method, effort, settings)
+    task = make_task(corpus.texts, corpus.targets, corpus.known, None, seed=config.seed)
+    with seeded(config.seed, device):
+        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder.backbone.to(device)
+        method = find_method(config.method)
+        arguments: dict[str, Any] = {
+            "seed": config.seed,
+            "stages": stages,
+            "cache": Path(config.cache) if config.cache else None,
+        }
+        if method.estimate is not None:
+            return method.estimate(task, encoder, method_config, **arguments)
+        features = method.counting_features(task, encoder, method_config, **arguments)
+    with stages.stage("counting categories"):
+        targets = torch.from_numpy(task.targets).to(features.device)
+        return estimate_categories(features, targets, seed=config.seed)
+
+
+def name_novel(
+    result: Result,
+    endpoint: Endpoint,
+    *,
+    verbose: bool | None = False,
+    stages: Stages | None = None,
+) -> Result:
+    """Return the result with names for its novel categories from a language model.
+
+    Parameters
+    ----------
+    result : Result
+        Stays as it is.
+    endpoint : Endpoint
+        An OpenAI-compatible endpoint; keywords and typical texts of novel categories go there.
+    verbose : bool or None, default False
+        Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        What times the stages and shows their progress; goes before `verbose`.
+
+    Returns
+    -------
+    Result
+        With the new names, the seconds that they took, and a note on each name that failed.
+    """
+    stages = stages or Stages(verbose)
+    with stages.stage("naming"):
+        named, notes = names_from_endpoint(
+            list(result.categories), endpoint.url, endpoint.model, endpoint.key
+        )
+    before = [category.name for category in result.categories]
+    names = {c.id: c.name for c, old in zip(named, before, strict=True) if c.name != old}
+    return replace(
+        with_names(result, names),
+        notes=(*result.notes, *notes),
+        seconds={**result.seconds, **_rounded(stages.seconds)},
+    )
+
+
+def to_int8(
+    model: Model, texts: Sequence[str], folder: Path | None = None
+) -> tuple[Model, "Agreement"]:
+    """Return a model that encodes in int8 on a CPU, and how near it comes to the given one.
+
+    Parameters
+    ----------
+    model : Model
+        Stays as it is.
+    texts : sequence of str
+        Texts to calibrate with, like those to come.
+    folder : Path, optional
+        Where the converted model is kept, and read if it is there already.
+
+    Returns
+    -------
+    model : Model
+    agreement : Agreement
+        Its text is a sentence for the user.
+    """
+    from newfound.encoding.int8 import int8_features
+
+    def categories_of(features: np.ndarray) -> np.ndarray:
+        return assign(features, model.prototypes, model.temperature)[0]
+
+    features, agreement = int8_features(model.features, categories_of, check_texts(texts), folder)
+    return replace(model, features=features), agreement
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds as a run folder keeps them."""
+    return {stage: round(value, 3) for stage, value in seconds.items()}
+
+
+def _validation_part(
+    validation: Corpus | None, known: list[str]
+) -> tuple[list[str], np.ndarray] | None:
+    """The validation texts of known categories, and the position of each among those."""
+    if validation is None:
+        return None
+    place = {name: i for i, name in enumerate(known)}
+    kept = [i for i, label in enumerate(validation.labels) if label in place]
+    if not kept:
+        raise InputError("no validation text has a label that also stands in the training texts")
+    targets = np.array([place[str(validation.labels[i])] for i in kept], np.int64)
+    return [validation.texts[i] for i in kept], targets
+
+
+def _check_room(corpus: Corpus, n_categories: int | None) -> None:
+    """Refuse more novel categories than there are texts that could be in them."""
+    free = sum(label is None for label in corpus.labels)
+    known = len(corpus.known)
+    if n_categories is not None and n_categories - known > free:
+        raise InputError(
+            f"{plural(n_categories, 'category is', 'categories are')} asked for (--categories, "
+            f"n_categories), but {known:,} are known and only "
+            f"{plural(free, 'text has', 'texts have')} no label: give at most {known + free}"
+        )
+
+
+def _cache_folder(name: str | None) -> Path | None:
+    """Return the cache folder, made before the work begins."""
+    if name is None:
+        return None
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the cache folder {name} cannot be made: {error.strerror or error}; name another"
+        ) from error
+    return Path(name)

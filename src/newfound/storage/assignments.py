@@ -1,0 +1,143 @@
+"""The table of a run's texts on disk: assignments.csv or assignments.parquet."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from newfound.data.corpus import Corpus
+from newfound.data.tables import TableWriter
+from newfound.data.tables.delimited import LONGEST_FIELD
+from newfound.errors import InputError
+from newfound.result import Category, Result
+from newfound.storage.formats import AGAIN
+
+PRIVATE = range(0xE000, 0xF900)  # characters that no language has
+NUMBERS = ("probability", "x", "y")
+COLUMNS = ("text", "label", "category", "kind", "predicted", *NUMBERS)
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """What the table says of each text, as a `Result` holds it."""
+
+    corpus: Corpus
+    assigned: np.ndarray  # int64 [N]
+    predicted: np.ndarray  # int64 [N]
+    probability: np.ndarray  # float64 [N]
+    positions: np.ndarray  # float64 [N, 2]
+
+
+def write_assignments(result: Result, path: Path) -> None:
+    """Write one row per text, in the format that the file's name ends in."""
+    columns = {
+        "id": result.corpus.ids,
+        "text": result.corpus.texts,
+        "label": result.corpus.labels,
+        "category": result.labels,
+        "kind": result.kinds[result.assigned],
+        "probability": result.probability,
+        "predicted": result.names[result.predicted],
+        "x": result.map_positions[:, 0],
+        "y": result.map_positions[:, 1],
+    }
+    kinds = {name: float if name in NUMBERS else str for name in columns}
+    with TableWriter(path, kinds) as writer:
+        writer.write(columns)
+
+
+def find_assignments(folder: Path) -> Path | None:
+    """Return the table of a run folder, or None if it has none."""
+    for name in ("assignments.parquet", "assignments.csv"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
+    """Read and check the table; what is wrong with it is named with its row."""
+    table = _read_columns(path)
+    by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
+    by_name = {c.name: position for position, c in enumerate(categories)}
+    keys = list(zip(table["kind"], table["category"], strict=True))
+    for row, key in enumerate(keys, start=1):
+        if key not in by_kind:
+            raise InputError(
+                f"{path}, row {row}: the {key[0]} category {key[1][:80]!r} is not in "
+                f"categories.json; the two files are of different runs, so {AGAIN}"
+            )
+    assigned = [by_kind[key] for key in keys]
+    # A name that both a known and a novel category carry means, for a model's answer that agrees
+    # with the assignment, the same one of the two.
+    predicted = [
+        own if name == mine else by_name.get(name, own)
+        for name, mine, own in zip(table["predicted"], table["category"], assigned, strict=True)
+    ]
+    texts = table["text"]
+    return Assignments(
+        corpus=Corpus(
+            texts=texts,
+            labels=[label or None for label in table["label"]],
+            ids=table.get("id", [str(number) for number in range(1, len(texts) + 1)]),
+        ),
+        assigned=np.array(assigned, np.int64),
+        predicted=np.array(predicted, np.int64),
+        probability=_numbers(table["probability"]),
+        positions=np.stack([_numbers(table["x"]), _numbers(table["y"])], axis=1),
+    )
+
+
+def _read_columns(path: Path) -> dict[str, list[str]]:
+    """The table column by column; an empty cell is ""."""
+    try:
+        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    except (ValueError, OSError, csv.Error) as error:  # ValueError: not UTF-8, or not Parquet
+        raise InputError(f"{path} cannot be read ({error}); {AGAIN}") from error
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}; {AGAIN}")
+    return table
+
+
+def _read_parquet(path: Path) -> dict[str, list[str]]:
+    import pandas as pd
+
+    table = pd.read_parquet(path).astype(object)
+    filled = table.where(table.notna(), "").astype(str)
+    return {str(name): filled[name].tolist() for name in filled}
+
+
+def _read_csv(path: Path) -> dict[str, list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        content = file.read()
+    if not content.strip():
+        raise ValueError("it is empty")
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    # A lone carriage return inside a text is no line end, though it may stand there unquoted.
+    stand_in = "\r"
+    if not content.partition("\n")[0].endswith("\r"):
+        stand_in = next(letter for letter in map(chr, PRIVATE) if letter not in content)
+        content = content.replace("\r", stand_in)
+    header, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise ValueError(f"row {number} has {len(row)} cells, not {len(header)}")
+    columns = zip(*rows, strict=True) if rows else [()] * len(header)
+    return {
+        name: [cell.replace(stand_in, "\r") for cell in column]
+        for name, column in zip(header, columns, strict=True)
+    }
+
+
+def _numbers(column: list[str]) -> np.ndarray:
+    return np.array([_number(cell) for cell in column], dtype=np.float64)
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")

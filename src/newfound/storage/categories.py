@@ -1,0 +1,58 @@
+"""The categories of a run on disk: categories.json to read back, categories.csv for people."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from newfound.data.tables import TableWriter
+from newfound.errors import DamagedFileError
+from newfound.files import check_fields, check_items, read_json, write_json
+from newfound.result import Category
+
+LISTS = ("keywords", "examples", "border")
+COUNTS = ("id", "size", "labelled", "nearest")
+NUMBERS = ("share", "confidence", "nearest_distance", "distance")
+NUMBER = (int, float, type(None))  # JSON has no NaN: it holds null in its place
+KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(COUNTS, int),
+    **dict.fromkeys(NUMBERS, NUMBER),
+    **dict.fromkeys(LISTS, list),
+    "name": str,
+    "kind": str,
+}
+
+
+def write_categories(categories: Sequence[Category], folder: Path) -> None:
+    """Write categories.csv and categories.json."""
+    rows = [asdict(category) for category in categories]
+    for row in rows:
+        row.update({name: " | ".join(row[name]) for name in LISTS})
+    names = [field.name for field in fields(Category)]
+    kinds = {name: float if name in NUMBERS else int if name in COUNTS else str for name in names}
+    with TableWriter(folder / "categories.csv", kinds) as writer:
+        writer.write({name: [row[name] for row in rows] for name in names})
+    write_json(folder / "categories.json", [asdict(category) for category in categories])
+
+
+def read_categories(path: Path) -> tuple[Category, ...]:
+    """Read a categories.json; DamagedFileError if it is not as it was written."""
+    return categories_from(read_json(path, list), path.name)
+
+
+def categories_from(entries: list[Any], where: str) -> tuple[Category, ...]:
+    """Return the categories in a JSON list; DamagedFileError names the file `where` it is wrong."""
+    return tuple(_category(entry, f"{where}, entry {i}") for i, entry in enumerate(entries, 1))
+
+
+def _category(entry: Any, where: str) -> Category:
+    check_fields(entry, KINDS, where)
+    if entry["kind"] not in ("known", "novel"):
+        raise DamagedFileError(f"{where}: 'kind' cannot be {entry['kind'][:40]!r}")
+    values = {name: entry[name] for name in KINDS}
+    for name in LISTS:
+        check_items(values[name], str, f"{where}, {name}")
+        values[name] = tuple(values[name])
+    for name in ("share", "confidence", "nearest_distance"):
+        values[name] = float("nan") if values[name] is None else values[name]
+    return Category(**values)

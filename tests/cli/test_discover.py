@@ -1,0 +1,303 @@
+"""`newfound discover` end to end, on small tables with a tiny encoder."""
+
+import csv
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.commands import Command, put_task, rows_of
+from support.small_texts import KNOWN, QUICK_FLAGS, SmallTask, everything_under
+
+from newfound import CategoryDiscoverer, pipeline
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_discover_reads_every_format(
+    command: Command,
+    task: SmallTask,
+    flags: list[str],
+    tmp_path: Path,
+    ending: str,
+    small_run: Path,
+) -> None:
+    table = put_task(tmp_path / f"t.{ending}", task)
+    done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
+    assert done.code == 0, done.err
+    assert "guessed the text column 'utterance', label column 'intent'" in done.err
+    assert everything_under(tmp_path / "run") == everything_under(small_run)
+    for name in ("assignments.csv", "categories.csv", "history.jsonl"):  # the same result, too
+        assert (tmp_path / "run" / name).read_text() == (small_run / name).read_text()
+
+
+def test_what_discover_prints(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["kind", "size", "name", "keywords"]
+    assert [line.split()[0] for line in lines[1:5]] == ["known", "known", "novel", "novel"]
+    assert {line.split()[2] for line in lines[1:3]} == set(KNOWN)
+    assert re.match(r"4 categories: 2 known, 2 novel; \d+ s$", lines[5])
+    assert str(tmp_path / "run" / "report.html") in lines[6]
+    assert all(line.startswith("note: ") for line in done.err.splitlines())  # no progress bars
+
+
+def test_every_output_file_is_there(small_run: Path) -> None:
+    assert {path.name for path in small_run.iterdir()} == {
+        "assignments.csv",
+        "categories.csv",
+        "categories.json",
+        "history.jsonl",
+        "model",
+        "report.html",
+        "run.json",
+    }
+    page = (small_run / "report.html").read_text(encoding="utf-8")
+    assert page.lower().startswith("<!doctype html")
+    assert "newfound report" not in page or f".{small_run.name}." not in page  # no temporary name
+
+
+def test_labelled_and_unlabelled_in_two_tables(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    labelled, rest = tmp_path / "labelled.csv", tmp_path / "rest.jsonl"
+    with labelled.open("w") as one, rest.open("w") as two:
+        one.write("id,text,label\n")
+        for i, (text, label) in enumerate(zip(task.texts, task.labels, strict=True)):
+            if label:
+                one.write(f"n{i},{text},{label}\n")
+            else:
+                two.write(json.dumps({"id": f"n{i}", "text": text}) + "\n")
+    done = command("discover", labelled, rest, "-o", tmp_path / "run", "--categories", 4, *flags)
+    assert done.code == 0, done.err
+    assert f"{rest}: no column has the name of a label column" in done.err
+    rows = rows_of(tmp_path / "run" / "assignments.csv")
+    assert sorted(row["text"] for row in rows) == sorted(task.texts)
+    for row in rows:
+        place = int(row["id"].removeprefix("n"))
+        assert row["text"] == task.texts[place]
+        assert row["label"] == (task.labels[place] or "")
+        assert row["category"] == (task.labels[place] or row["predicted"])
+
+
+def test_named_columns_win(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+    rows = {
+        "text": ["wrong"] * len(task.texts),
+        "words": task.texts,
+        "label": ["wrong"] * len(task.texts),
+        "is": task.labels,
+        "key": [f"k{i}" for i in range(len(task.texts))],
+    }
+    pd.DataFrame(rows).to_csv(table, index=False)
+    names = ["--text-column", "words", "--label-column", "is", "--id-column", "key"]
+    done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *names, *flags)
+    assert done.code == 0
+    assert "guessed" not in done.err
+    found = rows_of(tmp_path / "run" / "assignments.csv")
+    assert [row["text"] for row in found] == task.texts
+    assert found[0]["id"] == "k0"
+    assert {row["label"] for row in found} == {*KNOWN, ""}
+
+
+def test_discover_estimates_the_number_by_default(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    done = command("discover", put_task(tmp_path / "t.csv", task), "-o", tmp_path / "run", *flags)
+    assert re.search(r"^\d+ categories \(estimated\): 2 known, ", done.out, re.MULTILINE)
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["estimate"]["estimate"] == run["categories"]["total"]
+
+
+def test_without_labels_discovery_is_unsupervised(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("text\n" + "\n".join(task.texts) + "\n")
+    done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
+    assert done.code == 0
+    assert "no text is labelled: discovery is purely unsupervised" in done.err
+    assert "4 categories: 0 known, 4 novel" in done.out
+
+
+def test_assignments_as_parquet(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path, small_run: Path
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    out = tmp_path / "run"
+    done = command("discover", table, "-o", out, "--categories", "4", "--format", "parquet", *flags)
+    assert done.code == 0
+    found = pd.read_parquet(out / "assignments.parquet")
+    wanted = rows_of(small_run / "assignments.csv")
+    assert found["category"].tolist() == [row["category"] for row in wanted]
+    assert command("report", out).code == 0
+
+
+def test_flags_reach_the_run(
+    command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path
+) -> None:
+    chosen = ["--seed", "5", "--pooling", "mean", "--max-tokens", "9", "--validation-share", "0.3"]
+    chosen += ["--set", "epochs=2", "--set", "pretrain_epochs=1", "--set", "masked_words=False"]
+    chosen += ["--effort", "best", "--method", "dpn", "--categories", "7"]
+    table = put_task(tmp_path / "t.csv", task)
+    out = tmp_path / "run"
+    done = command("discover", table, "-o", out, "--encoder", tiny_encoder, *chosen)
+    assert done.code == 0, done.err
+    run = json.loads((out / "run.json").read_text())
+    settings = run["settings"]
+    assert run["seed"] == settings["seed"] == 5
+    assert settings["pooling"] == "mean"
+    assert settings["max_tokens"] == 9
+    assert settings["validation_share"] == 0.3
+    assert settings["n_categories"] == 7
+    assert settings["settings"]["epochs"] == 2
+    assert settings["settings"]["masked_words"] is False
+    assert run["command"].startswith("newfound discover ")
+    assert "--set epochs=2" in run["command"]
+    loaded = CategoryDiscoverer.load(out)
+    assert (loaded.seed, loaded.n_categories, loaded.effort) == (5, 7, "best")
+
+
+def test_a_validation_table(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    held = tmp_path / "held.csv"
+    held.write_text("text,label\nlost bank card,bank\nbook hotel trip,travel\nrain,weather\n")
+    table = put_task(tmp_path / "t.csv", task)
+    shared = ["discover", table, "-o", tmp_path / "run", "--categories", "4", *flags]
+    done = command(*shared, "--text-column", "utterance", "--validation", held)
+    assert done.code == 2  # the named columns hold for all tables
+    assert str(held) in done.err
+    table.write_text(table.read_text().replace("utterance,intent", "text,label"))
+    done = command(*shared, "--validation", held)
+    assert done.code == 0, done.err
+    first = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[0])
+    assert first["validation_accuracy"] in (0, 0.5, 1)
+    held.write_text("text,label\nrain,weather\n")
+    done = command(*shared, "--validation", held, "--force")
+    assert done.code == 2
+    assert f"{held}: no text has a label that also occurs in the tables" in done.err
+
+
+def test_force_replaces_a_run_and_only_then(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    shared = ["discover", table, "-o", tmp_path / "run", *flags]
+    assert command(*shared, "--categories", "4").code == 0
+    before = (tmp_path / "run" / "run.json").read_text()
+    done = command(*shared, "--categories", "5")
+    assert done.code == 2
+    assert "exists; replace it with --force" in done.err
+    assert (tmp_path / "run" / "run.json").read_text() == before
+    assert command(*shared, "--categories", "5", "--force").code == 0
+    assert len(rows_of(tmp_path / "run" / "categories.csv")) == 5
+    assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "run"}
+
+
+def test_a_cache_is_filled_and_found_again(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    for name in ("one", "two"):
+        chosen = ["--cache", tmp_path / "cache", "--categories", "4"]
+        assert command("discover", table, "-o", tmp_path / name, *chosen, *flags).code == 0
+    kept = everything_under(tmp_path / "cache")
+    assert kept
+    one, two = (rows_of(tmp_path / name / "assignments.csv") for name in ("one", "two"))
+    assert [row["category"] for row in one] == [row["category"] for row in two]
+
+
+def test_notes_call_texts_by_their_ids(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    rows = [
+        {"id": f"T-{number}", "text": text, "label": label or ""}
+        for number, (text, label) in enumerate(zip(task.texts, task.labels, strict=True))
+    ]
+    rows += [{"id": f"X-{label}", "text": "twice told", "label": label} for label in KNOWN[:2]]
+    table = tmp_path / "t.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "text", "label"])
+        writer.writeheader()
+        writer.writerows(rows)
+    done = command("discover", table, "-o", tmp_path / "run", *flags)
+    assert done.code == 0, done.err
+    one, other = KNOWN[:2]
+    assert f"'twice told': '{one}' (id X-{one}) and '{other}' (id X-{other})" in done.err
+
+
+def test_an_interrupt_says_so_and_leaves_nothing(
+    command: Command,
+    task: SmallTask,
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    table = put_task(tmp_path / "t.csv", task)
+    monkeypatch.setattr(pipeline, "discover", interrupted)
+    done = command("discover", table, "-o", tmp_path / "run", *flags)
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == "newfound: interrupted; nothing was written"
+    assert everything_under(tmp_path) == {"t.csv"}
+
+
+def test_being_terminated_leaves_nothing(task: SmallTask, flags: list[str], tmp_path: Path) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    program = (
+        "import time; from newfound import pipeline; "
+        "from newfound.cli.main import command; "
+        "pipeline.discover = lambda *_, **__: time.sleep(60); command()"
+    )
+    arguments = ["discover", str(table), "-o", str(tmp_path / "run"), *flags]
+    with subprocess.Popen([sys.executable, "-c", program, *arguments]) as process:
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob(".run.*")):  # the place that the run is written to
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert everything_under(tmp_path) == {"t.csv"}
+
+
+def test_a_folder_with_the_short_name_of_an_encoder_gets_a_note(
+    command: Command,
+    task: SmallTask,
+    tiny_encoder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The short name wins, and the note is kept with the run."""
+    short = {"tiny": {"package": "tiny_encoder_package"}}
+    monkeypatch.setattr("newfound.encoding.loading.SHORT_NAMES", short)
+    package = tmp_path / "packages" / "tiny_encoder_package"
+    shutil.copytree(tiny_encoder, package / "model")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(package.parent)
+    (tmp_path / "tiny").mkdir()  # no encoder: it would be refused
+    monkeypatch.chdir(tmp_path)
+    table = put_task(tmp_path / "t.csv", task)
+    shared = ["discover", table, "-o", "run", "--categories", "4", *QUICK_FLAGS, "--force"]
+    done = command(*shared, "--encoder", "tiny")
+    assert done.code == 0, done.err
+    note = "not the folder tiny in the working directory: name the folder with --encoder ./tiny"
+    assert note in done.err
+    assert any(note in line for line in json.loads(Path("run/run.json").read_text())["notes"])
+    done = command(*shared, "--encoder", "./tiny")
+    assert done.code == 2
+    assert "tiny holds no encoder" in done.err

@@ -1,0 +1,32 @@
+"""`newfound report`: the report of a run again, or elsewhere."""
+
+import json
+import shutil
+from pathlib import Path
+
+from support.commands import Command, Refuse
+
+
+def test_report_is_written_again_or_elsewhere_but_not_over_a_file(
+    command: Command, refuse: Refuse, small_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(small_run, tmp_path / "run"))
+    assert command("report", run).code == 0
+    first = (run / "report.html").read_text()
+    (run / "report.html").unlink()
+    assert command("report", run).out == f"Open {run / 'report.html'}\n"
+    assert (run / "report.html").read_text() == first
+    other = tmp_path / "other.html"
+    assert command("report", run, "-o", other).code == 0
+    assert other.read_text() == first
+    other.write_text("mine")
+    assert "--force" in refuse("report", run, "-o", other)
+    assert command("report", run, "-o", other, "--force").code == 0
+    assert other.read_text() == first
+    assert str(tmp_path / "nothing") in refuse("report", tmp_path / "nothing")
+
+
+def test_report_as_json(command: Command, small_run: Path, tmp_path: Path) -> None:
+    done = command("report", small_run, "-o", tmp_path / "r.html", "--json")
+    assert json.loads(done.out) == {"run": str(small_run), "report": str(tmp_path / "r.html")}
+    assert done.err == ""

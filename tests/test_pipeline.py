@@ -1,0 +1,105 @@
+"""The pipeline: the same as the estimator, without scikit-learn."""
+
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.endpoint import FakeEndpoint, chat, keyword_of
+from support.small_texts import QUICK, QUICK_FLAGS, SmallTask, small_task
+
+from newfound import CategoryDiscoverer, InputError, pipeline
+from newfound.config import RunConfig
+from newfound.data.corpus import Corpus
+from newfound.describing.llm_names import Endpoint
+from newfound.result import Result
+
+
+@pytest.fixture(scope="module")
+def task() -> SmallTask:
+    return small_task()
+
+
+@pytest.fixture(scope="module")
+def config(tiny_encoder: str) -> RunConfig:
+    return RunConfig("dpn", tiny_encoder, 4, "fast", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def result(task: SmallTask, config: RunConfig) -> Result:
+    return pipeline.discover(Corpus.from_lists(task.texts, task.labels), config, settings=QUICK)
+
+
+def test_the_estimator_holds_what_discover_returns(
+    result: Result, config: RunConfig, task: SmallTask
+) -> None:
+    found = CategoryDiscoverer(**asdict(config), settings=QUICK).fit(task.texts, task.labels)
+    for name in ("assigned", "predicted", "probability", "map_positions"):
+        np.testing.assert_array_equal(getattr(found.result_, name), getattr(result, name))
+    assert found.result_.categories == result.categories
+    assert found.config_ == result.config
+    assert result.model is not None
+    assert found.get_params() == result.model.parameters
+
+
+def test_predict_matches_discover_on_training_texts(result: Result, task: SmallTask) -> None:
+    assert result.model is not None
+    found = pipeline.predict(result.model, task.texts)
+    np.testing.assert_array_equal(found.index, result.predicted)
+    np.testing.assert_allclose(found.probability, result.probability, atol=1e-3)
+    assert found.names.tolist() == result.names[result.predicted].tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        found.index[0] = 3
+
+
+def test_map_positions_are_computed_once_and_only_when_asked(result: Result) -> None:
+    calls = []
+
+    def positions() -> np.ndarray:
+        calls.append(1)
+        return np.zeros((len(result.corpus), 2))
+
+    lazy = replace(result, positions=positions)
+    assert calls == []
+    assert lazy.map_positions is lazy.map_positions
+    assert len(calls) == 1
+
+
+def test_names_from_an_endpoint_give_a_new_result(result: Result, endpoint: FakeEndpoint) -> None:
+    endpoint.reply = lambda body: chat(f"Named {keyword_of(body)}")
+    before = result.names.tolist()
+    named = pipeline.name_novel(result, Endpoint(endpoint.url, "tiny", "a-key"))
+    assert result.names.tolist() == before
+    assert named.names[:2].tolist() == before[:2]
+    assert all(name.startswith("Named ") for name in named.names[2:])
+    assert named.model is not None
+    assert named.model.names.tolist() == named.names.tolist()
+    assert "2 of 2 novel names come from tiny" in named.notes[-1]
+    assert set(named.seconds) == {*result.seconds, "naming"}
+    assert "a-key" not in repr(Endpoint(endpoint.url, "tiny", "a-key"))
+
+
+def test_validation_is_a_corpus(config: RunConfig, task: SmallTask) -> None:
+    corpus = Corpus.from_lists(task.texts, task.labels)
+    with pytest.raises(InputError, match="no validation text has a label that also"):
+        pipeline.discover(corpus, config, validation=Corpus.from_lists(["rain"], ["weather"]))
+
+
+def test_the_command_discovers_without_scikit_learn(
+    tiny_encoder: str, task: SmallTask, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(task.csv())
+    flags = ["--categories", "4", "--encoder", tiny_encoder, *QUICK_FLAGS]
+    commands = [
+        ["discover", str(tmp_path / "t.csv"), "-o", str(tmp_path / "run"), *flags],
+        ["predict", str(tmp_path / "run"), str(tmp_path / "t.csv"), "-o", str(tmp_path / "p.csv")],
+    ]
+    code = (
+        "import sys; from newfound.cli.main import main; "
+        f"assert [main(c) for c in {commands!r}] == [0, 0]; "
+        "sys.exit('sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
