@@ -25,8 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.estimate import Estimate
+from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
 from newfound.data.task import Task
