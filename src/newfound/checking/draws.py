@@ -56,6 +56,7 @@ def hide_categories(corpus: Corpus, share: float = SHARE, seed: int = 0, draw: i
 
     Examples
     --------
+    >>> from newfound.checking.draws import hide_categories
     >>> from newfound.data.corpus import Corpus
     >>> labels = [name for name in ("bill", "card", "loan", "rate") for _ in range(4)]
     >>> corpus = Corpus.from_lists([f"text {i}" for i in range(16)], labels)

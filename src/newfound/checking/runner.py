@@ -67,7 +67,7 @@ def check(
     >>> from newfound.config import RunConfig
     >>> from newfound.data import demo
     >>> from newfound.data.corpus import Corpus
-    >>> table = demo.load()
+    >>> table = demo.load()[:300]
     >>> corpus = Corpus.from_lists(table["text"], table["label"])
     >>> found = check(corpus, RunConfig(method="bert", effort="fast", device="cpu"), draws=1)
     >>> found.methods[0].method, found.methods[0].mean("n_hidden")
