@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from newfound.checking.check import Check
+from newfound.report.expectation import expectation
 from newfound.report.finding import Finding
 from newfound.report.findings import UNSURE, findings
 from newfound.report.overview import overview
@@ -24,16 +26,17 @@ EXAMPLE_BYTES = 2_500_000
 GRID = 65_535  # map coordinates are whole numbers up to this
 
 
-def prepare(result: Result, name: str = "RUN") -> dict[str, Any]:
+def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> dict[str, Any]:
     """Return the data of the page; every string in it is ready to be shown.
 
-    `name` is what commands on the page call the run folder.
+    `name` is what commands on the page call the run folder, `check` what `newfound check` found.
     """
     found = findings(result)
     page = {
         **overview(result, found, name),
         "categories": _fitting(lambda n: _categories(result, n), EXAMPLE_LIMITS, EXAMPLE_BYTES),
         "findings": [_finding(finding) for finding in found],
+        "check": None if check is None else expectation(check),
         "estimate": estimate_curve(result),
         "matching": matching_table(result),
         "curves": training_curves(result),
