@@ -133,6 +133,7 @@ def fit(
             task,
             features,
             classifier.prototypes(features),
+            inputs=inputs,
             estimate=prepared.estimate,
             history=history,
         )
