@@ -154,6 +154,24 @@ def add_naming(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_marking(command: argparse.ArgumentParser) -> None:
+    """Add the flags that mark texts that fit nowhere to a command without the flags of a run."""
+    command.add_argument(
+        "--outside",
+        metavar="SHARE",
+        default=argparse.SUPPRESS,
+        help="mark texts as fitting nowhere whose fit score is as low as that of this share of the "
+        "run's unlabelled texts, from 0 to 1 (default: as in the run)",
+    )
+    command.add_argument(
+        "--false-alarms",
+        metavar="RATE",
+        default=argparse.SUPPRESS,
+        help="in place of --outside: share of the texts of known categories that may be marked, "
+        "from 0 to 1 (default: as in the run)",
+    )
+
+
 def add_device(command: argparse.ArgumentParser) -> None:
     """Add --device to a command without the other flags of a run."""
     command.add_argument(

@@ -78,6 +78,8 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
             "labelled": c.labelled,
             "pile": int(pile[position]),
             "confidence": _number(c.confidence),
+            "fit": _number(c.fit, 2),
+            "fitsNowhere": c.fits_nowhere,
             "unsure": round(float(unsure[position] / max(members[position], 1)), 3),
             "keywords": [shown(word, NAME) for word in c.keywords],
             "examples": [_example(text, limit) for text in c.examples],

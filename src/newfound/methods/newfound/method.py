@@ -132,6 +132,7 @@ def fit(
             task,
             features,
             classifier.prototypes(features),
+            inputs=inputs,
             estimate=prepared.estimate,
             history=history,
         )
