@@ -1,7 +1,8 @@
-"""The class prior against loops, and when labels are too few to estimate it."""
+"""The class prior against loops, and what it makes of even, uneven and absent categories."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,110 +10,158 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from newfound.methods.newfound.class_prior import (
-    EVEN_WEIGHT,
+    UNLABELLED,
+    ClassPrior,
     estimate_class_prior,
+    evenness,
     size_variation,
-    update_class_prior,
+    uniform_prior,
 )
 
 
-def prior_by_loop(targets: list[int], k: int) -> list[float]:
-    """What each category should have of the texts without a label, one at a time."""
-    n, known = len(targets), max(targets) + 1
-    even = n / k
-    counts = [sum(target == category for target in targets) for category in range(known)]
-    mean = sum(count + 4 for count in counts) / known if known else 0
-    whole = [even * (count + 4) / mean for count in counts]
-    sizes = [max(size - count, size / 2) for size, count in zip(whole, counts, strict=True)]
-    sizes += [even] * (k - known)
+def quantile(values: list[float], share: float) -> float:
+    """Return a quantile with linear interpolation between the sorted values."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def occurring(sizes: list[int]) -> list[bool]:
+    """Return which categories have at least a fifth of the median size."""
+    positive = [size for size in sizes if size > 0]
+    return [bool(positive) and size >= 0.2 * quantile(positive, 0.5) for size in sizes]
+
+
+def variation_by_loop(sizes: list[int]) -> float:
+    kept = [size for size, occurs in zip(sizes, occurring(sizes), strict=True) if occurs]
+    if len(kept) < 3:
+        return 1.0
+    return (quantile(kept, 0.75) - quantile(kept, 0.25)) / (1.349 * quantile(kept, 0.5))
+
+
+def shares_by_loop(found: list[int], labels: list[int], weight: float) -> list[float]:
+    """Return the prior of each category, one at a time; known ones are those with labels."""
+    known = len(labels)
+    occurs = occurring(found[:known])
+    whole = [found[c] + labels[c] for c in range(known) if occurs[c]]
+    mean = sum(whole) / len(whole) if whole else 1.0
+    sizes = []
+    for c, size in enumerate(found):
+        size = max(size, 1)
+        even = mean
+        if c < known:
+            left = max(mean - labels[c], mean / 4)
+            even = left if occurs[c] and size > left / 2 else size
+        sizes.append(math.exp(weight * math.log(even) + (1 - weight) * math.log(size)))
     return [size / sum(sizes) for size in sizes]
 
 
-@settings(deadline=None, max_examples=60)
+def estimated(found: list[int], labels: list[int]) -> ClassPrior:
+    """Return the prior where so many unlabelled and labelled texts are of each category."""
+    assigned = torch.repeat_interleave(torch.tensor(found))
+    own = torch.repeat_interleave(torch.tensor(labels, dtype=torch.int64))
+    targets = torch.cat([torch.full((len(assigned),), -1), own])
+    # What labelled texts were assigned must not matter.
+    return estimate_class_prior(torch.cat([assigned, torch.zeros_like(own)]), targets, len(found))
+
+
+def shares_of(prior: ClassPrior) -> Tensor:
+    assert float(prior.shares.sum()) == pytest.approx(1)
+    return prior.shares
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=30))
+def test_size_variation_by_loop(sizes: list[int]) -> None:
+    assert size_variation(np.array(sizes)) == pytest.approx(variation_by_loop(sizes), abs=1e-9)
+
+
+@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_estimate_class_prior_by_loop(data: st.DataObject) -> None:
-    known = data.draw(st.integers(1, 4))
-    counts = data.draw(st.lists(st.integers(1, 9), min_size=known, max_size=known))
-    free = data.draw(st.integers(1, 60))
-    targets = [category for category, count in enumerate(counts) for _ in range(count)]
-    targets = data.draw(st.permutations(targets + [-1] * free))
-    k = known + data.draw(st.integers(0, 3))
-    found = estimate_class_prior(torch.tensor(targets), k)
-    torch.testing.assert_close(found, torch.tensor(prior_by_loop(targets, k)))
-    assert float(found.sum()) == pytest.approx(1)
+    labels = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=6))
+    novel = data.draw(st.integers(0, 4))
+    k = len(labels) + novel
+    found = data.draw(st.lists(st.integers(0, 60), min_size=k, max_size=k))
+    prior = estimated(found, labels)
+    weight = evenness(variation_by_loop(found[: len(labels)]))
+    assert prior.evenness == pytest.approx(weight)
+    assert prior.strength == pytest.approx(0.2 + 0.6 * weight)
+    wanted = torch.tensor(shares_by_loop(found, labels, weight))
+    torch.testing.assert_close(shares_of(prior), wanted)
 
 
-def test_class_prior_is_uniform_without_labels_or_if_they_are_not_used() -> None:
-    even = torch.full((4,), 0.25)
-    torch.testing.assert_close(estimate_class_prior(torch.full((9,), -1), 4), even)
-    some = torch.tensor([0, 0, 0, 1, -1, -1])
-    torch.testing.assert_close(estimate_class_prior(some, 4, from_labels=False), even)
-    shares = estimate_class_prior(torch.tensor([0] * 8 + [1] * 2 + [-1] * 90), 4)
-    # 8 labels against 2, smoothed by 4 each, on 50 of 100 texts: 33 and 17, less those with a label
-    torch.testing.assert_close(shares[:2] * 90, torch.tensor([25 + 1 / 3, 14 + 2 / 3]))
-    torch.testing.assert_close(shares[2:] * 90, torch.tensor([25.0, 25.0]))
-    # Nearly all is labelled: half of each known category is assumed to be left.
-    shares = estimate_class_prior(torch.tensor([0] * 45 + [1] * 45 + [-1] * 10), 4)
-    torch.testing.assert_close(shares, torch.tensor([1.0, 1.0, 2.0, 2.0]) / 6)
+def test_size_variation_of_equal_and_of_different_sizes() -> None:
+    assert size_variation(np.full(20, 50)) == 0
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(100, 20, size=4000)
+    assert size_variation(drawn) == pytest.approx(0.2, abs=0.02)
+    assert size_variation(np.geomspace(10, 1000, 20)) > 1
+    assert size_variation(np.array([50, 60])) == 1  # two categories show nothing
 
 
-def labelled_with(counts: list[int]) -> Tensor:
-    """Targets with so many labels of each category, and ten texts without."""
-    return torch.cat([torch.repeat_interleave(torch.tensor(counts)), torch.full((10,), -1)])
+def test_absent_and_overfull_categories_hardly_change_the_size_variation() -> None:
+    sizes = np.array([48, 50, 52] * 5)
+    assert size_variation(np.concatenate([sizes, np.zeros(7)])) == size_variation(sizes)
+    assert size_variation(np.concatenate([sizes, [2, 3, 400]])) < 0.1
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(1, 60), min_size=2, max_size=30))
-def test_size_variation_by_loop(counts: list[int]) -> None:
-    mean = sum(counts) / len(counts)
-    squares = sum((count - mean) ** 2 for count in counts)
-    by_chance = len(counts) - 1
-    wanted = (squares / by_chance - mean) / mean**2
-    chance = 2 * math.sqrt(2 * by_chance)
-    if squares / mean <= by_chance + chance:  # would 0.3 have shown?
-        wanted = 0.0 if by_chance * mean * 0.3 > chance else EVEN_WEIGHT
-    assert size_variation(labelled_with(counts)) == pytest.approx(wanted, abs=1e-9)
+def test_evenness_falls_from_one_to_zero() -> None:
+    values = [evenness(variation) for variation in (0.0, 0.1, 0.3, 0.45, 0.7, 2.0)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == 1
+    assert values[1] > 0.99
+    assert values[3] == 0.5
+    assert values[-1] < 0.01
 
 
-def test_few_labels_give_equal_weight_to_estimated_and_found_sizes() -> None:
-    assert size_variation(torch.full((5,), -1)) == EVEN_WEIGHT
-    assert size_variation(labelled_with([7])) == EVEN_WEIGHT
-    assert size_variation(labelled_with([2] * 12)) == EVEN_WEIGHT
-    assert size_variation(labelled_with([12] * 12)) == 0
-    assert size_variation(labelled_with([1] * 11 + [20])) > 0.3
-    shares = update_class_prior(
-        torch.full((4,), 0.25), torch.tensor([0, 0, 0, 1, 1, 2, 2, 3]), EVEN_WEIGHT
+def test_equal_sizes_are_held_strongly() -> None:
+    prior = estimated([36] * 6 + [20, 60], [4] * 6)
+    assert prior.strength == pytest.approx(0.8)
+    # 40 texts per category: 36 are left of a known one, and what was found of novel ones is moved.
+    wanted = torch.tensor([36.0] * 6 + [40.0] * 2) / (6 * 36 + 80)
+    torch.testing.assert_close(shares_of(prior), wanted)
+
+
+def test_uneven_sizes_are_held_weakly_and_stay_as_they_were_found() -> None:
+    found = [300, 100, 30, 10, 5, 200, 20, 8]
+    prior = estimated(found, [10] * 5)
+    assert prior.strength == pytest.approx(0.2, abs=0.01)
+    torch.testing.assert_close(
+        shares_of(prior), torch.tensor(found).float() / sum(found), rtol=0.05, atol=1e-3
     )
-    torch.testing.assert_close(shares, torch.tensor([5.0, 4, 4, 3]) / 16)
 
 
-def test_chance_alone_is_no_size_variation() -> None:
-    draw = torch.Generator().manual_seed(0)
-    found = []
-    for _ in range(200):
-        of_one_size = torch.poisson(torch.full((30,), 12.0), generator=draw).long() + 1
-        found.append(size_variation(labelled_with(of_one_size.tolist())))
-    assert sum(value > 0 for value in found) < 20
-    assert size_variation(labelled_with([12] * 30)) == 0
-    # Sizes of 1 to 9: the spread of sizes is told from that of chance
-    sizes = torch.linspace(1, 9, 30)
-    drawn_from = torch.poisson(5 * sizes, generator=draw).long() + 1
-    true_spread = float(sizes.var() / sizes.mean() ** 2)
-    assert size_variation(labelled_with(drawn_from.tolist())) == pytest.approx(true_spread, rel=0.3)
+def test_absent_known_categories_keep_a_small_share() -> None:
+    found = [30] * 6 + [0, 0, 1] + [30] * 3
+    prior = estimated(found, [10] * 9)
+    assert prior.strength == pytest.approx(0.8)
+    shares = shares_of(prior)
+    assert (shares[6:9] > 0).all()
+    assert float(shares[6:9].max()) < 0.05 * float(shares[0])
+    torch.testing.assert_close(shares[:6], shares[:1].expand(6))
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.integers(1, 8), st.integers(0, 40), st.integers(0, 999), st.floats(0, 2))
-def test_update_class_prior_by_loop(k: int, n: int, seed: int, variation: float) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    expected = torch.rand(k, generator=draw).double() + 0.1
-    expected /= expected.sum()
-    labels = torch.randint(k, (n,), generator=draw)
-    shares = update_class_prior(expected, labels, variation)
-    weight = variation / (variation + 0.1) if n and variation else 0.0
-    counts = [max(1, sum(int(label) == c for label in labels)) for c in range(k)]
-    for c in range(k):
-        wanted = (1 - weight) * float(expected[c]) + weight * counts[c] / sum(counts)
-        assert float(shares[c]) == pytest.approx(wanted)
-    assert float(shares.sum()) == pytest.approx(1)
-    assert torch.equal(update_class_prior(expected, labels, 0.0), expected)
+def test_a_labelled_archive_leaves_less_of_its_category_to_be_found() -> None:
+    shares = shares_of(estimated([40, 40, 10, 40], [0 + 1, 1, 31]))
+    assert float(shares[2]) < 0.5 * float(shares[0])
+
+
+def test_without_labels_the_prior_is_uniform_and_of_medium_strength() -> None:
+    prior = estimate_class_prior(torch.tensor([0] * 9 + [1]), torch.full((10,), -1), 4)
+    assert (prior.strength, prior.evenness) == (UNLABELLED, None)
+    assert torch.equal(prior.shares, uniform_prior(4, 0.5).shares)
+    assert torch.equal(prior.shares, torch.full((4,), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("found", "labels"),
+    [([1, 0], [7]), ([0, 0, 0], [3, 5]), ([1, 1, 1, 1], [1, 1]), ([0, 1, 0], [4, 4, 4])],
+    ids=["one known category", "every text labelled", "single texts", "nothing novel"],
+)
+def test_tiny_tables_have_a_prior(found: list[int], labels: list[int]) -> None:
+    prior = estimated(found, labels)
+    assert (shares_of(prior) > 0).all()
+    assert 0.2 <= prior.strength <= 0.8

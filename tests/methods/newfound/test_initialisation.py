@@ -1,129 +1,168 @@
 """Initial clustering: rounds that pass on nothing but labels, and the choice among several."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from support.blobs import blobs, label
 from torch import Tensor
 
 from newfound.clustering.metrics import accuracy
+from newfound.clustering.neighbours import nearest_neighbours
 from newfound.data.task import Task, make_task
 from newfound.encoding.feature_maps import PointFeatures
+from newfound.methods import resolve_config
 from newfound.methods.newfound import initialisation
-from newfound.methods.newfound.class_prior import estimate_class_prior
-from newfound.methods.newfound.initialisation import (
-    InitialClustering,
-    best_initial_clustering,
-    initial_clustering,
-)
-from newfound.methods.newfound.pseudo_labels import Priors
+from newfound.methods.newfound.class_prior import UNLABELLED, WEAK, ClassPrior, uniform_prior
+from newfound.methods.newfound.initialisation import InitialClustering, initial_clustering
+from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.progress import Stages
-from newfound.training.swapped_prediction import SwappedPredictionConfig
 
-SIZES = (40, 24, 12, 40, 8, 8)  # of uneven categories, the last three novel
-CONFIG = SwappedPredictionConfig(
-    epochs=3,
-    learning_rate=2e-3,
-    batch=32,
-    labelled_batch=8,
-    temperature=0.1,
-    epsilon=0.05,
-    sinkhorn_iterations=3,
-    queue=8,
-    replaced_words=0.0,
-)
-
-
-def cloud(k: int = 6, each: int = 40, spread: float = 0.2) -> tuple[Tensor, np.ndarray]:
-    """Points around k directions, and whose they are."""
-    draw = torch.Generator().manual_seed(5)
-    truth = np.repeat(np.arange(k), each)
-    centres = F.normalize(torch.randn(k, 8, generator=draw), dim=1)
-    return centres[truth] + spread * torch.randn(k * each, 8, generator=draw), truth
-
-
-def half_known(truth: np.ndarray, k: int = 6) -> tuple[Task, Priors]:
-    """The first half of the categories is known, by every fourth text."""
-    targets = np.where((truth < k // 2) & (np.arange(len(truth)) % 4 == 0), truth, -1)
-    names = [str(c) for c in range(k // 2)]
-    task = make_task(["x"] * len(truth), targets, names, k, validation_share=0)
-    log_odds = torch.from_numpy(np.where(truth < k // 2, 2.0, -2.0)).float()
-    class_prior = estimate_class_prior(torch.from_numpy(targets), k)
-    return task, Priors(log_odds, True, class_prior, size_variation=0.0)
+SIZES = [160, 80, 40, 20, 12, 120, 60, 30, 15]  # of uneven categories, the first five known
 
 
 def clustered(
-    rounds: int, seed: int = 0, split_merge_every: int = 2
+    sizes: list[int],
+    known: int,
+    design: str = "a tenth",
+    *,
+    spread: float = 0.15,
+    seed: int = 0,
+    **changes: Any,
 ) -> tuple[InitialClustering, Task, np.ndarray]:
-    points, truth = cloud()
-    task, priors = half_known(truth)
+    """Cluster blobs at effort fast; return what was found, the task, and the truth."""
+    points, truth = blobs(sizes, spread)
+    targets = label(truth, known, design)
+    names = [str(c) for c in range(known)]
+    task = make_task(["x"] * len(truth), targets, names, len(sizes), validation_share=0)
+    config = resolve_config("newfound", "fast", changes)
+    unit, labels = F.normalize(points, dim=1), torch.from_numpy(targets)
+    log_odds = known_log_odds(unit, nearest_neighbours(unit, 10), labels)
     found = initial_clustering(
-        points,
-        task,
-        CONFIG,
-        priors,
-        rounds=rounds,
-        split_merge_every=split_merge_every,
-        seed=seed,
-        stages=Stages(False),
+        points, task, len(sizes), config, log_odds, seed=seed, stages=Stages(False)
     )
     return found, task, truth
 
 
+def score(found: InitialClustering, task: Task, truth: np.ndarray) -> Any:
+    """Return the accuracy on unlabelled texts."""
+    free = task.unlabelled
+    return accuracy(found.labels.numpy()[free], truth[free].astype(str), set(task.known))
+
+
+EVEN: dict[str, Any] = {"sizes": [40] * 6, "known": 3}
+
+
 def test_labelled_texts_keep_their_category_and_the_others_find_theirs() -> None:
-    found, task, truth = clustered(2)
+    found, task, truth = clustered(**EVEN)
     labels = found.labels.numpy()
     assert (labels[task.labelled] == task.targets[task.labelled]).all()
-    assert accuracy(labels, truth.astype(str), {"0", "1", "2"}).all > 90
-    assert (labels[truth < 3] == truth[truth < 3]).mean() > 0.9  # known ones by their own number
+    assert score(found, task, truth).all > 95
+    assert (labels[truth < 3] == truth[truth < 3]).mean() > 0.95  # known ones by their own number
     assert found.loss > 0
+    assert found.class_prior.strength == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize("design", ["a tenth", "three per category", "ten per category"])
+def test_uneven_sizes_are_found(design: str) -> None:
+    found, task, truth = clustered(SIZES, 5, design)
+    assert score(found, task, truth).all > 95
+    assert found.class_prior.strength < 0.3
+    free = truth[task.targets < 0]
+    wanted = np.bincount(free, minlength=len(SIZES)) / len(free)
+    shares = found.class_prior.shares.numpy()
+    assert np.abs(shares[:5] - wanted[:5]).sum() < 0.1  # known ones in their order
+    assert np.abs(np.sort(shares[5:]) - np.sort(wanted[5:])).sum() < 0.15
+
+
+def test_sizes_held_strictly_to_be_equal_tear_uneven_categories_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the class prior is for: without an estimate of it the same table is not solved."""
+
+    def strict(assigned: Tensor, targets: Tensor, k: int) -> ClassPrior:
+        return uniform_prior(k, 1.0)
+
+    monkeypatch.setattr(initialisation, "estimate_class_prior", strict)
+    found, task, truth = clustered(SIZES, 5, "ten per category")
+    assert score(found, task, truth).all < 85
+
+
+def test_absent_known_categories_stay_empty() -> None:
+    """Two of six known categories have labelled texts only."""
+    found, task, truth = clustered([10, 10, *[50] * 7], 6, "ten per category")
+    assert score(found, task, truth).all > 95
+    free = found.labels.numpy()[task.unlabelled]
+    assert (free < 2).mean() < 0.02
+    assert float(found.class_prior.shares[:2].sum()) < 0.02
+    assert found.class_prior.strength == pytest.approx(0.8, abs=0.02)  # the others are even
+
+
+def test_without_the_estimate_sizes_are_held_weakly() -> None:
+    found, *_ = clustered(**EVEN, class_prior=False)
+    assert torch.equal(found.class_prior.shares, torch.full((6,), 1 / 6))
+    assert found.class_prior.strength == WEAK
+    assert {line["run"] for line in found.history} == {1}  # no round to find sizes
+
+
+def test_without_labels_sizes_are_uniform_and_of_medium_strength() -> None:
+    found, task, truth = clustered([40] * 6, 0)
+    assert found.class_prior.strength == UNLABELLED
+    assert {line["run"] for line in found.history} == {1}
+    assert score(found, task, truth).all > 90
 
 
 def test_the_same_seed_gives_the_same_clustering_and_another_does_not() -> None:
-    one, again, other = clustered(2)[0], clustered(2)[0], clustered(2, seed=1)[0]
+    one, again, other = (clustered(**EVEN, seed=seed)[0] for seed in (0, 0, 1))
     assert torch.equal(one.labels, again.labels)
     assert one.loss == again.loss != other.loss
 
 
-def test_without_rounds_the_clustering_is_k_means() -> None:
-    for moving in (0, 2):
-        found, task, _ = clustered(0, split_merge_every=moving)
-        points, _ = cloud()
-        targets = torch.from_numpy(task.targets)
-        plain = initialisation.constrained_kmeans(points, 6, targets, starts=1, seed=0)
-        if moving:
-            log_odds = half_known(cloud()[1])[1].known_log_odds
-            plain = initialisation.split_merge(points, targets, log_odds, plain, seed=0)
-        assert torch.equal(found.labels, plain.labels)
-        assert found.loss == 0
+@pytest.mark.parametrize("moving", [False, True])
+def test_without_rounds_the_clustering_is_k_means(moving: bool) -> None:
+    changes = {"initialisation_rounds": 0, "split_merge": moving, "initialisations": 3}
+    found, task, _ = clustered(**EVEN, **changes)
+    points, _ = blobs([40] * 6)
+    targets = torch.from_numpy(task.targets)
+    plain = initialisation.constrained_kmeans(points, 6, targets, starts=1, seed=0)
+    if moving:
+        unit = F.normalize(points, dim=1)
+        log_odds = known_log_odds(unit, nearest_neighbours(unit, 10), targets)
+        plain = initialisation.split_merge(points, targets, log_odds, plain, seed=0)
+    assert torch.equal(found.labels, plain.labels)
+    assert found.loss == 0
+    assert found.class_prior.strength > 0.7  # sizes are estimated all the same
 
 
 def test_a_round_passes_on_nothing_but_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each begins at the means that the last labels have among the points themselves."""
     starts: list[Tensor] = []
     ends: list[Tensor] = []
+    strengths: list[float] = []
     models: list[PointFeatures] = []
     real = initialisation.train_pseudo_labels
 
-    def watched(model: Any, inputs: Any, head: Any, *rest: Any, **more: Any) -> Any:
+    def watched(model: Any, inputs: Any, classifier: Any, *rest: Any, **more: Any) -> Any:
         points = inputs.states
         torch.testing.assert_close(model.finish(model.from_states(points)), points)  # untrained
-        starts.append(head.rows.detach().clone())
-        history = real(model, inputs, head, *rest, **more)
+        starts.append(classifier.rows.detach().clone())
+        strengths.append(rest[3].class_prior.strength)
+        history = real(model, inputs, classifier, *rest, **more)
         with torch.no_grad():
-            ends.append(head(model.eval().finish(model.from_states(points))).argmax(1))
+            ends.append(classifier(model.eval().finish(model.from_states(points))).argmax(1))
         models.append(model)
         assert not torch.allclose(model.finish(model.from_states(points)), points)
         return history
 
     monkeypatch.setattr(initialisation, "train_pseudo_labels", watched)
-    found, task, _ = clustered(3)
-    points = F.normalize(cloud()[0], dim=1)
+    found, task, _ = clustered([40] * 6, 3, spread=0.35, initialisation_rounds=3)
+    points = F.normalize(blobs([40] * 6, 0.35)[0], dim=1)
     targets = torch.from_numpy(task.targets)
-    for labels, rows in zip(ends, [*starts[1:], None], strict=True):
+    assert torch.equal(starts[0], starts[1])  # sizes are found from the same k-means
+    assert strengths == [WEAK, *[found.class_prior.strength] * 3]
+    for labels, rows in zip(ends[1:], [*starts[2:], None], strict=True):
         labels = torch.where(targets >= 0, targets, labels)
         if rows is None:
             assert torch.equal(found.labels, labels)
@@ -131,11 +170,12 @@ def test_a_round_passes_on_nothing_but_its_labels(monkeypatch: pytest.MonkeyPatc
         for c in range(6):
             wanted = F.normalize(points[labels == c].mean(0) - points.mean(0), dim=0)
             torch.testing.assert_close(rows[c], wanted)
-    assert len({id(model) for model in models}) == 3
+    assert len({id(model) for model in models}) == 4
 
 
-def test_rounds_make_split_merge_moves_as_often_as_set(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("moving", "every"), [(True, 2), (False, 0)])
+def test_rounds_make_split_merge_moves_unless_switched_off(
+    monkeypatch: pytest.MonkeyPatch, moving: bool, every: int
 ) -> None:
     seen: list[int] = []
     real = initialisation.train_pseudo_labels
@@ -145,36 +185,8 @@ def test_rounds_make_split_merge_moves_as_often_as_set(
         return real(*given, **more)
 
     monkeypatch.setattr(initialisation, "train_pseudo_labels", watched)
-    clustered(1, split_merge_every=0)
-    clustered(1, split_merge_every=5)
-    assert seen == [0, 5]
-
-
-def test_class_prior_stays_where_known_categories_are_of_one_size() -> None:
-    found, _, truth = clustered(2)
-    assert torch.equal(found.class_prior, half_known(truth)[1].class_prior)
-
-
-def test_novel_categories_keep_their_sizes_where_known_ones_vary() -> None:
-    points, truth = cloud(spread=0.15)
-    kept = np.concatenate([np.flatnonzero(truth == c)[:n] for c, n in enumerate(SIZES)])
-    points, truth = points[kept], truth[kept]
-    task, priors = half_known(truth)
-    config = replace(CONFIG, sinkhorn_iterations=10)
-    options: dict[str, Any] = {"rounds": 3, "seed": 0, "stages": Stages(False)}
-    options["split_merge_every"] = 2
-    right = []
-    for variation in (0.0, 0.5):
-        varied = replace(priors, size_variation=variation)
-        found = initial_clustering(points, task, config, varied, **options)
-        right.append(accuracy(found.labels.numpy(), truth.astype(str), {"0", "1", "2"}).novel)
-    assert right[1] > 95
-    assert right[0] < 90
-    free = truth[task.targets < 0]
-    sizes = np.bincount(free, minlength=6) / len(free)
-    before, after = (np.sort(s.class_prior.numpy()[3:]) for s in (priors, found))
-    wanted = np.sort(sizes[3:])
-    assert np.abs(after - wanted).sum() < 0.5 * np.abs(before - wanted).sum()
+    clustered(**EVEN, initialisation_rounds=1, split_merge=moving)
+    assert seen == [every, every]
 
 
 @pytest.mark.parametrize("chosen", [0, 1, 2])
@@ -183,23 +195,37 @@ def test_of_several_clusterings_the_one_of_least_loss_is_kept(
 ) -> None:
     seeds: list[int] = []
 
-    def made(*_: Any, seed: int, **more: Any) -> InitialClustering:
+    def made(unit: Tensor, *_: Any, seed: int, **more: Any) -> Any:
         seeds.append(seed)
-        loss = float(len(seeds) - 1 != chosen)
-        return InitialClustering(torch.tensor([seed]), torch.ones(1), loss, [{"loss": loss}])
+        loss = float(len(seeds) - 2 != chosen)  # the first round finds sizes
+        return torch.full((len(unit),), len(seeds)), [{"loss": loss, "pseudo_labels": loss}]
 
-    monkeypatch.setattr(initialisation, "initial_clustering", made)
-    points, truth = cloud()
-    task, priors = half_known(truth)
-    options: dict[str, Any] = {"runs": 3, "seed": 7, "stages": Stages(False)}
-    options["split_merge_every"] = 2
-    found = best_initial_clustering(points, task, CONFIG, priors, rounds=2, **options)
-    assert seeds == [7, 8, 9]
-    assert found.labels.tolist() == [7 + chosen]
-    assert [line["chosen"] for line in found.history] == [run == chosen for run in range(3)]
-    seeds.clear()
-    best_initial_clustering(points, task, CONFIG, priors, rounds=0, **options)
-    assert seeds == [7]  # without rounds there is nothing to choose by
+    monkeypatch.setattr(initialisation, "train_round", made)
+    changes = {"initialisations": 3, "initialisation_rounds": 1, "class_prior": True}
+    monkeypatch.setattr(
+        initialisation, "estimate_class_prior", lambda *given: uniform_prior(6, 0.5)
+    )
+    found, task, _ = clustered(**EVEN, seed=7, **changes)
+    assert seeds == [7, 7, 8, 9]
+    assert (found.labels.numpy()[task.unlabelled] == chosen + 2).all()
+    runs = [(line["run"], line["round"], line["chosen"]) for line in found.history]
+    assert runs == [(0, 0, True), *((run + 1, 1, run == chosen) for run in range(3))]
+    assert [line["epoch"] for line in found.history] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known", "design"),
+    [
+        ([8], 1, "three per category"),
+        ([4, 4], 1, "one per category"),
+        ([1] * 6 + [9], 3, "a tenth"),
+    ],
+    ids=["one category", "two categories", "categories of one text"],
+)
+def test_tiny_tables_are_clustered(sizes: list[int], known: int, design: str) -> None:
+    found, task, _ = clustered(sizes, known, design)
+    assert (found.labels.numpy()[task.labelled] == task.targets[task.labelled]).all()
+    assert float(found.class_prior.shares.sum()) == pytest.approx(1)
 
 
 def test_point_features_begin_as_the_points_and_have_views() -> None:

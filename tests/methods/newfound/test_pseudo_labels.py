@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.small_texts import KNOWN, small_task
 from torch import Tensor
 
@@ -16,12 +13,8 @@ from newfound.data.task import make_task
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import load_encoder
 from newfound.methods import resolve_config
-from newfound.methods.newfound.pseudo_labels import (
-    Priors,
-    move_known_out,
-    split_merge_due,
-    train_pseudo_labels,
-)
+from newfound.methods.newfound.class_prior import ClassPrior
+from newfound.methods.newfound.pseudo_labels import Priors, split_merge_due, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training import swapped_prediction
 from newfound.training.cosine_classifier import CosineClassifier
@@ -37,12 +30,12 @@ def test_log_odds_follow_the_texts_of_the_batch_and_of_the_queue(
     targets = np.array([place.get(label or "", -1) for label in small.labels])
     task = make_task(small.texts, targets, sorted(KNOWN), 4, validation_share=0)
     seen: list[Tensor] = []
-    class_priors: list[Tensor] = []
+    class_priors: list[tuple[Tensor, float]] = []
     real = swapped_prediction.swapped_loss
 
     def watched(*given: Any, log_prior: Tensor, class_prior: Tensor, **more: Any) -> Tensor:
         seen.append(log_prior.clone())
-        class_priors.append(class_prior)
+        class_priors.append((class_prior, more["strength"]))
         return real(*given, log_prior=log_prior, class_prior=class_prior, **more)
 
     monkeypatch.setattr(swapped_prediction, "swapped_loss", watched)
@@ -68,13 +61,13 @@ def test_log_odds_follow_the_texts_of_the_batch_and_of_the_queue(
         features,
         task,
         config.swapped_prediction(),
-        Priors(log_odds, True, class_prior, size_variation=0.0),
+        Priors(log_odds, True, ClassPrior(class_prior, 0.3)),
         seed=0,
         stages=Stages(False),
         stage="pseudo-labels",
     )
     assert [line["stage"] for line in history] == ["pseudo-labels"] * 2
-    assert all(torch.equal(given, class_prior) for given in class_priors)
+    assert all(torch.equal(given, class_prior) and f == 0.3 for given, f in class_priors)
     labelled = torch.from_numpy(task.labelled) + 1.0
     for now, then in pairwise(seen):
         assert (now[:, 2:] == 0).all()
@@ -89,58 +82,3 @@ def test_moves_precede_every_so_many_epochs_but_the_first_and_the_last_fifth() -
     assert [epoch for epoch in range(1, 11) if split_merge_due(epoch, 10, 2)] == [3, 5, 7]
     assert [epoch for epoch in range(1, 5) if split_merge_due(epoch, 4, 2)] == [3]
     assert not any(split_merge_due(epoch, 10, 0) for epoch in range(1, 11))
-
-
-# Known prototypes farther out.
-
-
-def on_a_sphere(seed: int, n: int = 200, k: int = 6) -> tuple[Tensor, Tensor, Tensor]:
-    """Features [n, 5] and prototypes [k, 5], all at radius 0.8 around an origin [5]."""
-    generator = torch.Generator().manual_seed(seed)
-    origin = 0.3 * torch.randn(5, generator=generator)
-    rows = F.normalize(torch.randn(k, 5, generator=generator), dim=1)
-    features = F.normalize(torch.randn(n, 5, generator=generator), dim=1)
-    return origin + 0.8 * features, origin + 0.8 * rows, origin
-
-
-def share_of_known(features: Tensor, prototypes: Tensor, known: int) -> float:
-    return float((torch.cdist(features, prototypes).argmin(1) < known).float().mean())
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 999), known=st.integers(1, 5), share=st.floats(0.05, 0.95))
-def test_known_prototypes_go_out_until_few_enough_texts_are_theirs(
-    seed: int, known: int, share: float
-) -> None:
-    features, prototypes, origin = on_a_sphere(seed)
-    found = move_known_out(prototypes, origin, features, known, share, 5.0)
-    before = share_of_known(features, prototypes, known)
-    after = share_of_known(features, found, known)
-    factor = (found - origin).norm(dim=1) / 0.8
-    torch.testing.assert_close(found[known:], prototypes[known:])
-    torch.testing.assert_close(factor[:known], factor[:1].expand(known))
-    if before <= share:
-        torch.testing.assert_close(found, prototypes)
-    elif factor[0] < 5.9:
-        assert after == pytest.approx(share, abs=0.0076)  # a text and a half of 200
-        # A little less far out, and there would be more.
-        nearer = torch.cat([origin + 0.97 * (found - origin)[:known], prototypes[known:]])
-        assert share_of_known(features, nearer, known) >= after
-
-
-def test_known_prototypes_go_out_no_farther_than_allowed() -> None:
-    features, prototypes, origin = on_a_sphere(3)
-    found = move_known_out(prototypes, origin, features, 3, 0.01, 0.2)
-    torch.testing.assert_close(found[:3] - origin, 1.2 * (prototypes[:3] - origin))
-    same = move_known_out(prototypes, origin, features, 3, 0.01, 0.0)
-    assert torch.equal(same, prototypes)
-    for known in (0, 6):  # nothing to part
-        same = move_known_out(prototypes, origin, features, known, 0.01, 0.2)
-        assert torch.equal(same, prototypes)
-
-
-def test_blocks_of_texts_move_prototypes_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    features, prototypes, origin = on_a_sphere(4)
-    whole = move_known_out(prototypes, origin, features, 3, 0.3, 0.5)
-    monkeypatch.setattr("newfound.clustering.distances.BLOCK", 42)
-    torch.testing.assert_close(move_known_out(prototypes, origin, features, 3, 0.3, 0.5), whole)

@@ -42,3 +42,14 @@ def test_log_prior_multiplies_the_scores_before_the_transport(seed: int) -> None
     wanted = F.cross_entropy(torch.cat([first, second]) / 0.1, balanced[:10])
     found = swapped_loss(first, second, queue, **OPTIONS, log_prior=prior)
     assert float(found) == pytest.approx(float(wanted), rel=1e-4)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3, 1.0])
+def test_class_prior_and_strength_reach_the_transport(strength: float) -> None:
+    draw = torch.Generator().manual_seed(0)
+    first, second, queue = (2 * torch.rand(n, 3, generator=draw) - 1 for n in (5, 5, 4))
+    prior = torch.tensor([0.7, 0.2, 0.1])
+    labels = sinkhorn(torch.cat([second, first, queue]), 0.05, 3, prior, strength)
+    wanted = F.cross_entropy(torch.cat([first, second]) / 0.1, labels[:10])
+    found = swapped_loss(first, second, queue, **OPTIONS, class_prior=prior, strength=strength)
+    assert float(found) == pytest.approx(float(wanted), rel=1e-5)

@@ -1,0 +1,322 @@
+"""The number of categories by merging: each step against a loop, and on blobs."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.blobs import DESIGNS, blobs, label
+from torch import Tensor
+
+from newfound.clustering.estimate import Estimate
+from newfound.clustering.neighbours import nearest_neighbours
+from newfound.data.task import make_task
+from newfound.methods import resolve_config
+from newfound.methods.newfound import method
+from newfound.methods.newfound.merging import (
+    MIN_SIZE,
+    THRESHOLDS,
+    TYPICAL,
+    estimate_by_merging,
+    known_samples,
+    link_counts,
+    link_number,
+    merge_categories,
+    merge_path,
+    merge_threshold,
+    mixing_ratios,
+    separation,
+    starting_number,
+    stop_at,
+)
+
+
+def linked(points: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the links between categories, and their sizes."""
+    neighbours = nearest_neighbours(points, link_number(len(points), k))
+    return link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
+
+
+def cut(truth: np.ndarray, blob: int, into: int) -> Tensor:
+    """Return labels in which every second text of a blob is of another category."""
+    labels = torch.from_numpy(truth).clone()
+    rows = torch.where(labels == blob)[0]
+    labels[rows[::2]] = into
+    return labels
+
+
+# Links and ratios.
+
+
+@settings(deadline=None, max_examples=40)
+@given(n=st.integers(2, 20), k=st.integers(1, 6), seed=st.integers(0, 999))
+def test_link_counts_by_loop(n: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    neighbours, labels = rng.integers(n, size=(n, 4)), rng.integers(k, size=n)
+    wanted = np.zeros((k, k))
+    for text in range(n):
+        for other in neighbours[text]:
+            wanted[labels[text], labels[other]] += 1
+    found = link_counts(torch.from_numpy(neighbours), torch.from_numpy(labels), k)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@settings(deadline=None, max_examples=60)
+@given(k=st.integers(1, 6), seed=st.integers(0, 999))
+def test_mixing_ratios_by_loop(k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    links, sizes = rng.integers(0, 30, size=(k, k)), rng.integers(0, 20, size=k)
+    links[sizes == 0], links[:, sizes == 0] = 0, 0
+    found = mixing_ratios(torch.from_numpy(links).double(), torch.from_numpy(sizes).double())
+    for a in range(k):
+        for b in range(k):
+            if a == b or sizes[a] == 0 or sizes[b] == 0:
+                assert found[a, b] == 0
+                continue
+            crossing = links[a, b] + links[b, a]
+            every = links[a, a] + crossing + links[b, b]
+            share = crossing / every if every else 0.0
+            mixed = 2 * sizes[a] * sizes[b] / (sizes[a] + sizes[b]) ** 2
+            assert float(found[a, b]) == pytest.approx(share / mixed)
+
+
+def test_halves_at_random_mix_as_one_and_separate_blobs_do_not() -> None:
+    points, truth = blobs([60, 60, 60])
+    links, sizes = linked(points, cut(truth, 0, into=3), 4)
+    ratios = mixing_ratios(links, sizes)
+    assert float(ratios[0, 3]) == pytest.approx(1, abs=0.15)
+    assert float(ratios[1, 2]) < 0.05
+    assert float(ratios[[0, 3], 1].max()) < 0.05
+
+
+def test_links_stay_within_categories_however_small_they_are() -> None:
+    points, truth = blobs([6] * 10)
+    labels = torch.from_numpy(truth)
+    links, sizes = linked(points, labels, 10)
+    assert float(mixing_ratios(links, sizes).max()) < 0.3
+    everywhere = link_counts(nearest_neighbours(points, 20), labels, 10)
+    assert float(mixing_ratios(everywhere, sizes).max()) > 0.8
+
+
+@pytest.mark.parametrize("known", [0, 1, 5, 200])
+@pytest.mark.parametrize("unlabelled", [1, 2, 8, 60, 500, 9000, 100_000])
+def test_starting_number_can_be_filled_by_the_texts(known: int, unlabelled: int) -> None:
+    k = starting_number(known, unlabelled)
+    assert max(known, 1) <= k <= known + unlabelled
+    assert k <= max(300, 2 * known + 40)
+    if unlabelled >= 60:
+        assert k >= known + 10
+    assert 2 <= link_number(known + unlabelled, k) <= 20
+
+
+# The threshold.
+
+
+def test_known_samples_are_high_for_halves_and_low_for_pairs() -> None:
+    points, truth = blobs([40, 40, 40, 40, 2])
+    labels = torch.from_numpy(truth)
+    neighbours = nearest_neighbours(points, 10)
+    one, two = known_samples(points, neighbours, labels, 5, 3, seed=0)
+    assert len(one) == 3
+    assert len(two) == 3 * 2  # the two most similar ones of each
+    assert one.min() > two.max()
+    single, nothing = known_samples(points, neighbours, labels, 5, 1, seed=0)
+    assert (len(single), len(nothing)) == (1, 0)
+
+
+def test_known_categories_too_small_to_cut_are_no_sample() -> None:
+    points, truth = blobs([4, 2, 1, 40])
+    labels = torch.from_numpy(truth)
+    one, two = known_samples(points, nearest_neighbours(points, 3), labels, 4, 3, seed=0)
+    assert len(one) == 0
+    assert len(two) == 2  # of the first alone
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=9),
+    st.lists(st.floats(0, 1), min_size=1, max_size=9),
+    st.floats(0, 1),
+)
+def test_separation_by_loop(one: list[float], two: list[float], threshold: float) -> None:
+    above = sum(value > threshold for value in one) / len(one)
+    below = sum(value <= threshold for value in two) / len(two)
+    found = separation(np.array(one), np.array(two), threshold)
+    assert found == pytest.approx((above + below) / 2)
+
+
+def test_merge_threshold_separates_the_samples() -> None:
+    one, two = np.linspace(0.5, 0.9, 30), np.linspace(0.0, 0.4, 60)
+    threshold, accuracy = merge_threshold(one, two)
+    assert 0.4 <= threshold < 0.5
+    assert accuracy == 1
+    assert merge_threshold(one, np.array([])) == (TYPICAL, None)
+    assert merge_threshold(np.array([]), two) == (TYPICAL, None)
+
+
+def test_among_equally_good_thresholds_the_typical_one_is_chosen() -> None:
+    threshold, accuracy = merge_threshold(np.array([0.79]), np.array([0.03]))
+    assert threshold == pytest.approx(TYPICAL, rel=0.1)
+    assert accuracy == 1
+
+
+# Merging.
+
+
+def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
+    points, truth = blobs([40, 40, 40])
+    labels = cut(truth, 2, into=3)
+    links, sizes = linked(points, labels, 4)
+    path, last = merge_path(links, sizes, known=1)
+    assert last == 3
+    (step,) = path[: stop_at(path, 0.3)]
+    assert {step.given_up, step.kept} == {2, 3}
+    merged = merge_categories(labels, sizes, 1, [step])
+    assert merged.k == 3
+    np.testing.assert_array_equal(merged.labels.numpy(), truth)
+
+
+def test_a_piece_of_a_known_category_merges_into_it() -> None:
+    points, truth = blobs([40, 40])
+    labels = cut(truth, 0, into=2)
+    links, sizes = linked(points, labels, 3)
+    path, _ = merge_path(links, sizes, known=2)
+    assert (path[0].given_up, path[0].kept) == (2, 0)
+    merged = merge_categories(labels, sizes, 2, path[:1])
+    np.testing.assert_array_equal(merged.labels.numpy(), truth)
+
+
+@settings(deadline=None, max_examples=40)
+@given(k=st.integers(1, 8), known=st.integers(0, 8), seed=st.integers(0, 999))
+def test_a_known_category_is_never_given_up(k: int, known: int, seed: int) -> None:
+    known = min(known, k)
+    rng = np.random.default_rng(seed)
+    points = torch.from_numpy(rng.normal(size=(40, 3))).float()  # everything mixes
+    labels = torch.from_numpy(rng.integers(k, size=40))
+    neighbours = nearest_neighbours(points, 8)
+    links, sizes = link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
+    path, last = merge_path(links, sizes, known)
+    assert all(step.given_up >= known for step in path)
+    for stop in range(len(path) + 1):
+        merged = merge_categories(labels, sizes, known, path[:stop])
+        assert merged.k == (path[stop].k if stop < len(path) else last)
+        assert merged.k >= max(known, 1)
+        assert int(merged.labels.max()) < merged.k
+        for category in range(known):  # with its own number
+            assert (merged.labels[labels == category] == category).all()
+
+
+def test_a_higher_threshold_stops_earlier_on_the_path() -> None:
+    points, truth = blobs([30] * 6, spread=0.3)
+    labels = torch.from_numpy(truth) * 2 + torch.arange(180) % 2
+    path, _ = merge_path(*linked(points, labels, 12), known=0)
+    stops = [stop_at(path, threshold) for threshold in THRESHOLDS]
+    assert stops == sorted(stops, reverse=True)
+    assert stops[0] == len(path) > stops[-1]
+
+
+def test_novel_categories_of_few_texts_are_dropped_and_known_ones_are_not() -> None:
+    labels = torch.tensor([0, 1, 1, 2, 2, 2, 3, 3])
+    sizes = labels.bincount().double()
+    merged = merge_categories(labels, sizes, 1, [])
+    assert merged.k == 2
+    assert merged.labels.tolist() == [0, -1, -1, 1, 1, 1, -1, -1]
+    nothing_large = merge_categories(labels[:3], torch.tensor([1.0, 2.0]), 0, [])
+    assert (nothing_large.k, nothing_large.labels.tolist()) == (1, [-1, 0, 0])
+    assert MIN_SIZE == 3
+
+
+# The estimate.
+
+
+def test_a_clustering_into_too_many_is_merged_to_the_blobs() -> None:
+    points, truth = blobs([40] * 8)
+    labels = torch.from_numpy(np.where(truth >= 4, truth + 4 * (np.arange(320) % 2), truth))
+    targets = torch.where(torch.arange(320) % 10 == 0, labels, -1)
+    targets[labels >= 4] = -1
+    unit = F.normalize(points, dim=1)
+    estimate, merged = estimate_by_merging(
+        unit, nearest_neighbours(unit, 20), labels, targets, 12, seed=0
+    )
+    assert estimate.n_categories == merged.k == 8
+    np.testing.assert_array_equal(merged.labels.numpy(), truth)
+    assert "right for 100%" in estimate.how
+
+
+def estimated(points: Tensor, targets: np.ndarray, monkeypatch: Any) -> Estimate:
+    """Return the method's estimate with points in place of an encoder's features."""
+    monkeypatch.setattr(method, "encoded_features", lambda _: points)
+    names = [str(category) for category in range(targets.max() + 1)]
+    task = make_task(["x"] * len(targets), targets, names, None, validation_share=0)
+    config = resolve_config("newfound", "fast", {"lsa_features": False})
+    encoded: Any = SimpleNamespace(tokens=None)
+    found = method._estimate(encoded, task, config, seed=0)
+    assert found.low <= found.n_categories <= found.high
+    assert found.n_categories in found.candidates
+    assert found.n_categories >= max(len(names), 1)
+    assert len(found.candidates) == len(found.scores)
+    assert found.how.endswith(".")
+    return found
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(
+    "sizes",
+    [[50] * 12, [12] * 10, [90, 60, 40, 20, 80, 50, 30, 20]],
+    ids=["even", "small", "uneven"],
+)
+def test_estimate_finds_separate_blobs_with_labels_of_any_design(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], design: str
+) -> None:
+    points, truth = blobs(sizes)
+    found = estimated(points, label(truth, len(sizes) // 2, design), monkeypatch)
+    assert found.n_categories == pytest.approx(len(sizes), abs=1)
+
+
+def test_estimate_finds_separate_blobs_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, truth = blobs([50] * 12)
+    found = estimated(points, np.full(len(truth), -1), monkeypatch)
+    assert found.n_categories == pytest.approx(12, abs=1)
+    assert "rough guide" in found.how
+
+
+def test_absent_known_categories_do_not_change_what_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A third of the known categories have labelled texts only."""
+    points, truth = blobs([10, 10, 50, 50, 50, 50, 50, 50, 50])
+    targets = label(truth, 6, "ten per category")
+    assert (targets[truth < 2] >= 0).all()
+    found = estimated(points, targets, monkeypatch)
+    assert found.n_categories == pytest.approx(9, abs=1)
+
+
+@pytest.mark.parametrize("texts", [8, 9, 13, 21, 40, 60])
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_tiny_tables_have_an_estimate(
+    monkeypatch: pytest.MonkeyPatch, texts: int, known: int
+) -> None:
+    points, truth = blobs([texts // 4] * 3 + [texts - 3 * (texts // 4)])
+    estimated(points, label(truth, known, "one per category"), monkeypatch)
+
+
+def test_every_text_is_labelled_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for known in (1, 4):
+        points, truth = blobs([10] * known)
+        targets = truth.copy()
+        targets[3] = -1
+        found = estimated(points, targets, monkeypatch)
+        assert found.n_categories == known
+    assert estimated(points, truth, monkeypatch).n_categories == 4
+
+
+def test_categories_of_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, truth = blobs([1] * 8 + [20, 20])
+    estimated(points, label(truth, 5, "one per category"), monkeypatch)
+    estimated(points, np.full(len(truth), -1), monkeypatch)
+    same = torch.ones(12, 4)  # texts that do not differ
+    assert estimated(same, np.full(12, -1), monkeypatch).n_categories == 1
