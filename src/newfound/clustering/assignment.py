@@ -6,7 +6,7 @@ CHUNK = 65536  # rows at a time, so that memory stays flat
 SAME = 1e-9  # distances that differ by less, relative to the prototypes' lengths, are equal
 # Temperatures to choose from, as shares of the mean squared distance to the nearest prototype
 GRID = np.geomspace(1 / 64, 1, 25)
-USUAL = 0.18  # of that distance: the usual temperature, and the spread of its logarithm
+USUAL = 0.21  # of that distance: the usual temperature, and the spread of its logarithm
 USUAL_SPREAD = 0.3
 NOISE = 1e-3  # a text's features differ by less than this between batches, relative to their length
 
