@@ -143,9 +143,7 @@ def test_plans_on_the_same_texts_follow_each_other() -> None:
 def test_peers_that_are_not_installed_are_skipped_with_a_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        type(PEERS["bertopic"]), "installed", property(lambda peer: not peer.package)
-    )
+    monkeypatch.setattr(Peer, "installed", property(lambda peer: not peer.package))
     plans, (note,) = make_plans(options("--methods", "bertopic,hdbscan", "--designs", "ten"), ["a"])
     assert [plan.method for plan in plans] == ["hdbscan"]
     assert note.startswith("bertopic is not installed: its runs are skipped")
