@@ -186,6 +186,7 @@ def test_verbose_benchmark_prints_seconds_per_stage(
         done = command(*bench_commands[name], "-v")
         assert re.search(r"^encoding: \d+\.\d s$", done.err, re.MULTILINE), done.err
         assert "[1/1] banking, " in done.err
+        assert re.search(r"^settings: .*given_k=True", done.err, re.MULTILINE)
         assert "1 new result line in " in done.out
 
 

@@ -233,7 +233,10 @@ def _add_wild(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--seeds", default="0", metavar="N-N|N[,..]", help="such as 0-4 or 0,2")
     command.add_argument(
-        "--known-ratio", default="0.75", metavar="R", help="share of the categories that is known"
+        "--known-ratio",
+        default="0.75",
+        metavar="R[,..]",
+        help="share of the categories that is known",
     )
     command.add_argument(
         "--limit",

@@ -65,6 +65,7 @@ def measure(
     for number, job in enumerate(jobs, 1):
         title = f"[{number}/{len(jobs)}] {job.title}"
         output.progress(f"{title} ...")
+        output.settings(job.head.get("config", {}))
         try:
             line, message = run(job.plan)
             append_line(job.out, line)

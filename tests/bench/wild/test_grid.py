@@ -56,11 +56,11 @@ def test_rows_are_cells_and_columns_are_methods() -> None:
 def test_summary_has_mean_worst_cell_and_how_often_best() -> None:
     header, ours, script, oracle = rows_of(wild_tables(LINES))[:4]
     assert header[1] == "All, mean of 2 cells"  # those that both methods have
-    worst = "-6.0 (desk, 10 per category labelled, tail100)"
+    worst = "-6.0 (desk, labels: 10 per category, tail100)"
     assert ours == ["`newfound`", "71.0", "76.0", "1 of 2", worst]
     assert script == [
         *("`script`", "68.0", "67.0", "1 of 2"),
-        "-12.0 (desk, 10 per category labelled)",
+        "-12.0 (desk, labels: 10 per category)",
     ]
     assert oracle == ["`oracle`", NONE, "95.0", NONE, NONE]
 

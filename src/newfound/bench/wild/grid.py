@@ -41,7 +41,7 @@ class Row:
     def title(self) -> str:
         """What the summary calls the cell."""
         data_set, design, sizes, noise, k = self.cells
-        parts = [data_set, f"{design} labelled" if design != "none" else "no labels"]
+        parts = [data_set, f"labels: {design}"]
         parts += [sizes] if sizes != "natural" else []
         parts += [f"noise {noise}"] if self.noise else []
         return ", ".join([*parts, *(["K auto"] if k == "auto" else [])])
