@@ -626,6 +626,7 @@ def test_a_fitted_estimator_can_be_pickled(fitted: CategoryDiscoverer, task: Sma
 OF_THE_MODEL = {"classes_", "kinds_", "n_categories_", "categories_", "config_", "device_"}
 OF_THE_RUN = {
     "labels_", "predicted_", "probability_", "estimate_", "history_", "notes_", "seconds_",
+    "fit_scores_", "fits_nowhere_",
 }  # fmt: skip
 
 

@@ -65,6 +65,38 @@ class RunConfig:
         None,
         "folder that keeps the output of frozen layers for the next run (default: nothing is kept)",
     )
+    outside: float | None = setting(
+        None,
+        "share of the unlabelled texts to mark as fitting nowhere, from 0 to 1; they keep their "
+        "category (default: none is marked)",
+        high=1,
+    )
+    false_alarms: float | None = setting(
+        None,
+        "in place of --outside: share of the texts of known categories that may be marked, judged "
+        "on labelled texts that are left out one by one",
+        high=1,
+    )
+
+
+def check_marking(outside: float | None, false_alarms: float | None, *, labelled: bool) -> None:
+    """Refuse a share and a rate that cannot decide which texts fit nowhere.
+
+    `labelled` says whether any text carries a label.
+    """
+    if outside is not None and false_alarms is not None:
+        raise InputError(
+            "a share of texts (--outside, outside) and a false-alarm rate (--false-alarms, "
+            "false_alarms) both decide which texts fit nowhere: give one of them"
+        )
+    for name, value in (("outside", outside), ("false_alarms", false_alarms)):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(f"{flag_of(name)} must be from 0 to 1, not {value:g}")
+    if false_alarms is not None and not labelled:
+        raise InputError(
+            "a false-alarm rate (--false-alarms, false_alarms) is judged on labelled texts, and "
+            "there are none: give a share of texts (--outside, outside) instead"
+        )
 
 
 ConfigType = TypeVar("ConfigType")

@@ -65,6 +65,12 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     cache : str or None, default None
         Folder that keeps the output of layers that are not trained, so that the next fit starts at
         once; None keeps nothing.
+    outside : float or None, default None
+        Share of the unlabelled texts to mark as fitting nowhere, from 0 to 1. They keep their
+        category. None marks nothing; every text has its fit score all the same.
+    false_alarms : float or None, default None
+        In place of `outside`: share of the texts of known categories that may be marked, judged on
+        labelled texts that are left out one by one.
     settings : dict or None, default None
         Hyper-parameters of the method by name, such as ``{"epochs": 3}``; they go before what
         `effort` picks. `newfound methods NAME` lists them.
@@ -81,13 +87,19 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         Number of categories.
     categories_ : pandas.DataFrame
         One row per category: id, name, kind, size, share, labelled, keywords, examples, border,
-        confidence, nearest, nearest_distance, distance.
+        confidence, nearest, nearest_distance, distance, fit, fits_nowhere.
     labels_ : ndarray of str, shape (n_texts,)
         Category of each training text: its label where it has one, else what `predict` gives.
     predicted_ : ndarray of int, shape (n_texts,)
         The model's own answer for each training text, as a position in `classes_`.
     probability_ : ndarray of float, shape (n_texts,)
         Probability of that answer, with four decimals.
+    fit_scores_ : ndarray of float, shape (n_texts,), or None
+        Fit score of each training text, as `predict_fit` has them, but with the text itself left
+        out; None if a run of an earlier version was loaded.
+    fits_nowhere_ : ndarray of bool, shape (n_texts,), or None
+        Which training texts are marked as fitting nowhere; None without `outside` and
+        `false_alarms`.
     estimate_ : Estimate or None
         The estimated number of categories with its range and curve; None if the number was given.
     history_ : list of dict
@@ -109,9 +121,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     Notes
     -----
     The attributes are read-only. After `load` of a folder that holds only a model, those that
-    describe the training texts (`labels_`, `predicted_`, `probability_`, `estimate_`, `history_`,
-    `notes_`, `seconds_`, `result_`) raise an AttributeError that says so; after `load` of a run
-    folder they are there.
+    describe the training texts (`labels_`, `predicted_`, `probability_`, `fit_scores_`,
+    `fits_nowhere_`, `estimate_`, `history_`, `notes_`, `seconds_`, `result_`) raise an
+    AttributeError that says so; after `load` of a run folder they are there.
 
     An empty text (or one of white space only) cannot be fitted. In `predict` it gets no category:
     None, and NaN as probability. The command `newfound predict` does the same.
@@ -156,6 +168,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         max_tokens: int = 128,
         validation_share: float = 0.15,
         cache: str | None = None,
+        outside: float | None = None,
+        false_alarms: float | None = None,
         settings: dict[str, Any] | None = None,
         verbose: bool | None = False,
     ) -> None:
@@ -169,6 +183,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.max_tokens = max_tokens
         self.validation_share = validation_share
         self.cache = cache
+        self.outside = outside
+        self.false_alarms = false_alarms
         self.settings = settings
         self.verbose = verbose
 
@@ -274,6 +290,47 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             Columns in the order of `classes_`; a row of NaN for an empty text.
         """
         return self.model_.probabilities(X)
+
+    def predict_fit(self, X: Sequence[str]) -> np.ndarray:
+        """Return the fit score of each text: how well it fits the category that it gets.
+
+        A text always gets some category, and may do so with a high probability though it fits
+        nowhere. Its fit score is then low: the mean cosine to the five nearest training texts of
+        that category, in the space of the encoder before training.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_texts,)
+            At most 1, the higher the better; NaN for an empty text, and for all texts if the model
+            is of a version without fit scores.
+        """
+        return self.model_.predict(X).fit
+
+    def predict_fits_nowhere(self, X: Sequence[str]) -> np.ndarray:
+        """Return which texts fit nowhere, by `outside` or `false_alarms`.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_texts,)
+            False for an empty text.
+        """
+        marked = self.model_.predict(X).fits_nowhere
+        if marked is None:
+            raise InputError(
+                "nothing says when a text fits nowhere: fit with outside (a share of texts) or "
+                "false_alarms (a rate), or read the scores of predict_fit"
+            )
+        return marked
 
     def transform(self, X: Sequence[str]) -> np.ndarray:
         """Return the features of texts.
@@ -408,6 +465,16 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     def probability_(self) -> np.ndarray:
         """Probability of the model's own answer for each training text."""
         return self.result_.probability
+
+    @property
+    def fit_scores_(self) -> np.ndarray | None:
+        """Fit score of each training text in its category."""
+        return self.result_.fit
+
+    @property
+    def fits_nowhere_(self) -> np.ndarray | None:
+        """Which training texts are marked as fitting nowhere."""
+        return self.result_.fits_nowhere
 
     @property
     def estimate_(self) -> "Estimate | None":

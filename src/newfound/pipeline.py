@@ -5,8 +5,9 @@
 1. check the configuration, the corpus and the device;
 2. load the encoder and let the method fit a feature map and prototypes;
 3. assign every text to its nearest prototype; a labelled text keeps its label;
-4. describe each category: name, keywords, typical texts;
-5. return it all as one frozen `Result`.
+4. score how well each text fits its category, and mark those that fit nowhere, if asked to;
+5. describe each category: name, keywords, typical texts;
+6. return it all as one frozen `Result`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from newfound.clustering.assignment import assign
+from newfound.clustering.assignment import assign, best_of_first
 from newfound.clustering.estimate import Estimate
+from newfound.clustering.fit_scores import make_reference
 from newfound.clustering.n_categories import estimate_categories
-from newfound.config import RunConfig
+from newfound.config import RunConfig, check_marking
 from newfound.data.corpus import Corpus, check_corpus, check_texts
 from newfound.data.task import make_task
 from newfound.describing.descriptions import describe
@@ -82,7 +84,7 @@ def discover(
 
     Examples
     --------
-    >>> from newfound.config import RunConfig
+    >>> from newfound.config import RunConfig, check_marking
     >>> from newfound.data.corpus import Corpus
     >>> from newfound.pipeline import discover, predict
     >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
@@ -98,6 +100,7 @@ def discover(
     wanted = None if config.n_categories == "auto" else int(config.n_categories)
     notes = check_corpus(corpus, wanted)
     _check_room(corpus, wanted)
+    check_marking(config.outside, config.false_alarms, labelled=bool(corpus.known))
     device = find_device(config.device)
     effort = config.effort or ("best" if device.type == "cuda" else "balanced")
     method_config = resolve_config(config.method, effort, dict(settings or {}))
@@ -145,13 +148,31 @@ def _result(
         predicted, sure = assign(features, model.prototypes, model.temperature)
         given = corpus.targets
         assigned = np.where(given >= 0, given, predicted)
-        categories = _describe(corpus, model, features, assigned, sure)
+        known, chance = best_of_first(
+            features, model.prototypes, model.temperature, len(model.known)
+        )
+        frozen = fitted.frozen_features
+        reference, fit = make_reference(
+            features if frozen is None else frozen,
+            assigned,
+            given >= 0,
+            frozen=frozen is not None,
+            seed=int(model.config["seed"]),
+        )
+        model = replace(model, fit_reference=reference)
+        outside, more = _marked(model, fit, given >= 0)
+        described = _describe(corpus, model, features, assigned, sure)
+        categories = _with_fits(described, assigned, fit, outside)
     return Result(
         corpus=corpus,
         categories=categories,
         assigned=assigned,
         predicted=predicted,
         probability=as_recorded(sure),
+        best_known=known,
+        best_known_probability=as_recorded(chance),
+        fit=as_recorded(fit),
+        fits_nowhere=outside,
         positions=partial(
             _positions, features, model.prototypes, assigned, int(model.config["seed"])
         ),
@@ -163,8 +184,47 @@ def _result(
         matching=None if model.matching is None else as_recorded(model.matching),
         history=tuple(fitted.history),
         seconds=_rounded(stages.seconds),
-        notes=(*notes, *fitted.notes),
+        notes=(*notes, *fitted.notes, *more),
         versions=versions(),
+    )
+
+
+def _marked(
+    model: Model, fit: np.ndarray, labelled: np.ndarray
+) -> tuple[np.ndarray | None, list[str]]:
+    """Which texts fit nowhere, bool [N], None if nothing is to be marked; and notes on that."""
+    threshold = model.fit_threshold
+    if threshold is None:
+        return None, []
+    outside = (fit < threshold) & ~labelled
+    rate, given = model.config.get("false_alarms"), int(labelled.sum())
+    if rate and not np.isfinite(threshold) and threshold < 0:
+        return outside, [
+            f"{plural(given, 'labelled text is', 'labelled texts are')} too few to tell a "
+            f"false-alarm rate of {rate:g}: no text is marked; label more, or give a rate of at "
+            f"least {1 / (given + 1):.2g}"
+        ]
+    return outside, []
+
+
+def _with_fits(
+    categories: tuple[Category, ...],
+    assigned: np.ndarray,
+    fit: np.ndarray,
+    outside: np.ndarray | None,
+) -> tuple[Category, ...]:
+    """Return the categories with the mean fit of their texts, and how many fit nowhere."""
+    total = len(categories)
+    sizes = np.bincount(assigned, minlength=total)
+    means = np.bincount(assigned, weights=fit, minlength=total) / np.maximum(sizes, 1)
+    counts = None if outside is None else np.bincount(assigned[outside], minlength=total)
+    return tuple(
+        replace(
+            category,
+            fit=round(float(means[i]), 4) if sizes[i] else None,
+            fits_nowhere=None if counts is None else int(counts[i]),
+        )
+        for i, category in enumerate(categories)
     )
 
 

@@ -15,15 +15,18 @@ import numpy as np
 from newfound.clustering.assignment import (
     NOISE,
     assign,
+    best_of_first,
     near_ties,
     probabilities,
     squared_distances,
 )
+from newfound.config import check_marking
 from newfound.data.corpus import Corpus, check_texts
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
     from newfound.clustering.estimate import Estimate
+    from newfound.clustering.fit_scores import FitReference
     from newfound.encoding.feature_maps import FeatureMap
     from newfound.progress import Advance
 
@@ -62,6 +65,10 @@ class Category:
         Distance to that prototype, NaN if there is no other.
     distance : float or None
         Known categories: distance of the prototype to the mean of the labelled texts.
+    fit : float or None
+        Mean fit score of its texts; None if there is none.
+    fits_nowhere : int or None
+        Number of its texts that are marked as fitting nowhere; None if nothing was to be marked.
     """
 
     id: int
@@ -77,6 +84,8 @@ class Category:
     nearest: int
     nearest_distance: float
     distance: float | None
+    fit: float | None = None
+    fits_nowhere: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +102,26 @@ class Predictions:
         Name of the category, None for an empty text.
     kinds : ndarray of object, shape (N,)
         "known" or "novel", None for an empty text.
+    best_known : ndarray of object, shape (N,)
+        Name of the most probable known category, also where the category is novel; None for an
+        empty text and where no category is known.
+    best_known_probability : ndarray of float32, shape (N,)
+        Probability of that one, NaN where there is none.
+    fit : ndarray of float32, shape (N,)
+        Fit score, NaN for an empty text and where the model keeps no reference texts.
+    fits_nowhere : ndarray of bool, shape (N,), or None
+        Which texts are marked as fitting nowhere; they keep their category. None if the model was
+        given neither a share nor a rate to mark by.
     """
 
     index: np.ndarray
     probability: np.ndarray
     names: np.ndarray
     kinds: np.ndarray
+    best_known: np.ndarray
+    best_known_probability: np.ndarray
+    fit: np.ndarray
+    fits_nowhere: np.ndarray | None
 
     def __post_init__(self) -> None:
         _make_arrays_read_only(self)
@@ -131,6 +154,8 @@ class Model:
         Arguments with which `CategoryDiscoverer` repeats the fit.
     device : str
         Where the features are computed.
+    fit_reference : FitReference or None
+        What fit scores are computed from; None in a model that an older version saved.
     """
 
     features: "FeatureMap"
@@ -142,6 +167,7 @@ class Model:
     config: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
+    fit_reference: "FitReference | None" = None
 
     def __post_init__(self) -> None:
         _make_arrays_read_only(self)
@@ -178,7 +204,7 @@ class Model:
         ndarray of float32, shape (N, d)
             A row of NaN for an empty text.
         """
-        real, features = self._encode(texts, advance)
+        real, features, _ = self._encode(texts, advance)
         return _spread(features, real, np.nan)
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
@@ -194,7 +220,7 @@ class Model:
         ndarray of float64, shape (N, K)
             A row of NaN for an empty text.
         """
-        real, features = self._encode(texts, None)
+        real, features, _ = self._encode(texts, None)
         return _spread(probabilities(features, self.prototypes, self.temperature), real, np.nan)
 
     def predict(self, texts: Sequence[str], advance: "Advance | None" = None) -> Predictions:
@@ -211,24 +237,70 @@ class Model:
         -------
         Predictions
         """
-        real, features = self._encode(texts, advance)
+        real, features, frozen = self._encode(texts, advance)
         index, sure = assign(features, self.prototypes, self.temperature)
+        known, chance = best_of_first(features, self.prototypes, self.temperature, len(self.known))
+        fit = np.full(len(features), np.nan, np.float32)
+        reference, threshold = self.fit_reference, self.fit_threshold
+        if reference is not None:
+            fit = reference.scores(features if frozen is None else frozen, index)
+        named = self.names[known] if len(self.known) else np.full(len(known), None, object)
         return Predictions(
             index=_spread(index, real, -1),
             probability=_spread(sure, real, np.nan),
             names=_spread(self.names[index], real, None),
             kinds=_spread(self.kinds[index], real, None),
+            best_known=_spread(named, real, None),
+            best_known_probability=_spread(chance, real, np.nan),
+            fit=_spread(fit, real, np.nan),
+            fits_nowhere=None if threshold is None else _spread(fit < threshold, real, False),
         )
+
+    @cached_property
+    def fit_threshold(self) -> float | None:
+        """Fit score below which a text is marked as fitting nowhere; None if nothing is marked."""
+        if self.fit_reference is None:
+            return None
+        return self.fit_reference.threshold(
+            self.config.get("outside"), self.config.get("false_alarms")
+        )
+
+    def marking(self, outside: float | None = None, false_alarms: float | None = None) -> "Model":
+        """Return the model with another rule for texts that fit nowhere.
+
+        Parameters
+        ----------
+        outside : float, optional
+            Share of texts like the unlabelled training texts to mark, from 0 to 1.
+        false_alarms : float, optional
+            Share of texts of known categories that may be marked, from 0 to 1. With neither
+            nothing is marked.
+
+        Returns
+        -------
+        Model
+        """
+        wanted = {"outside": outside, "false_alarms": false_alarms}
+        check_marking(outside, false_alarms, labelled=len(self.known) > 0)
+        if self.fit_reference is None and wanted != dict.fromkeys(wanted):
+            raise InputError(
+                "this model keeps no texts to compare with, so it cannot tell which texts fit "
+                "nowhere; run `newfound discover` again"
+            )
+        return replace(self, config={**self.config, **wanted})
 
     def _encode(
         self, texts: Sequence[str], advance: "Advance | None"
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which texts are not empty, bool [N], and the features of those."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Which texts are not empty, bool [N], the features of those, and their frozen vectors."""
         checked = check_texts(texts, keep_empty=True)
         real = np.array([bool(text.strip()) for text in checked], bool)
         filled = [text for text in checked if text.strip()]
-        features = self.features(filled, advance)
-        return real, encode_ties_alone(self.features, self.prototypes, filled, features)
+        if self.fit_reference is not None and self.fit_reference.frozen:
+            features, frozen = self.features.with_frozen(filled, advance)
+        else:
+            features, frozen = self.features(filled, advance), None
+        return real, encode_ties_alone(self.features, self.prototypes, filled, features), frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +322,15 @@ class Result:
         Position of the model's own answer.
     probability : ndarray of float64, shape (N,)
         Probability of the model's own answer.
+    best_known : ndarray of int64, shape (N,), or None
+        Position of the most probable known category, -1 if none is known; None if the run folder
+        is of a version that did not record it.
+    best_known_probability : ndarray of float64, shape (N,), or None
+        Probability of that one, NaN if none is known.
+    fit : ndarray of float64, shape (N,), or None
+        Fit score of each text in its category; None if the run folder is of a version without.
+    fits_nowhere : ndarray of bool, shape (N,), or None
+        Which texts are marked as fitting nowhere; None if neither a share nor a rate was given.
     positions : ndarray of float64, shape (N, 2), or callable
         Map positions, or the function that computes them; read `map_positions` instead.
     config : Mapping
@@ -286,6 +367,10 @@ class Result:
     positions: np.ndarray | Callable[[], np.ndarray]
     config: Mapping[str, Any]
     device: str
+    best_known: np.ndarray | None = None
+    best_known_probability: np.ndarray | None = None
+    fit: np.ndarray | None = None
+    fits_nowhere: np.ndarray | None = None
     model: Model | None = None
     training_features: np.ndarray | None = None
     estimate: "Estimate | None" = None

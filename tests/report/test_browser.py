@@ -12,6 +12,8 @@ from support.browser import HOW, Browser, find_chromium
 from support.fake_run import write_fake_run
 
 import newfound.report.sample
+from newfound.checking.check import Check, MethodCheck
+from newfound.checking.scores import DrawScores
 from newfound.report import write_report
 from newfound.storage.run_folder import read_run
 
@@ -170,6 +172,19 @@ class TestLoading:
         page = opened(browser, write_report(run, tmp_path / "report.html"))
         hint = page.run("document.getElementById('map-hint').textContent")
         assert "300 of the 600 texts" in hint
+
+    def test_what_to_expect_is_shown_only_where_it_was_measured(
+        self, browser: Browser, tmp_path: Path
+    ) -> None:
+        run = read_run(write_fake_run(tmp_path, 60, 4, 3, 0))
+        draw = DrawScores(80.0, 85.0, 70.0, 84.0, 50.0, 50.0, 4.0, 14, 2, 9, 20)
+        check = Check((MethodCheck("dpn", (draw,), 3.0),), 60, 20, 4, 0.25, {})
+        page = opened(browser, write_report(run, tmp_path / "report.html", check=check))
+        assert page.run("document.querySelector('#check tbody').textContent").startswith("dpn80.0")
+        assert page.run("document.querySelectorAll('nav a[href=\"#check\"]').length") == 1
+        page = opened(browser, write_report(run, tmp_path / "report.html"))
+        assert page.run("document.querySelectorAll('#check, nav a[href=\"#check\"]').length") == 0
+        assert page.complaints() == []
 
     def test_a_run_with_nothing_recorded(self, browser: Browser, tmp_path: Path) -> None:
         whole = read_run(write_fake_run(tmp_path, 40, 0, 3, 0))

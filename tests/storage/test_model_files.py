@@ -21,6 +21,7 @@ from newfound.storage.model_files import FEATURE_MAPS, load_model
 FILES = {
     "encoder.json",
     "encoder.safetensors",
+    "fit_reference.safetensors",
     "model.json",
     "prototypes.safetensors",
     "tokenizer.json",

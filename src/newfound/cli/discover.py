@@ -140,6 +140,8 @@ def _text(value: dict[str, Any], categories: Iterable["Category"], seconds: floa
         f"{value['n_known']:,} known, {value['n_novel']:,} novel; {seconds:.0f} s",
         f"Open {value['report']}; everything is in {value['run']}/",
     ]
+    if value["fits_nowhere"] is not None:
+        lines.insert(2, f"{plural(value['fits_nowhere'], 'text fits', 'texts fit')} nowhere")
     if scores := value["scores"]:
         lines.append(
             f"Recovered of the hidden truth (unlabelled messages): all {scores['all']:.1f}%, "

@@ -13,8 +13,8 @@ from newfound.wording import plural
 if TYPE_CHECKING:
     from newfound.clustering.estimate import Estimate
 
-# An estimate finds the number, and comes before training uses the validation part.
-UNUSED = ("n_categories", "validation_share")
+# An estimate finds the number, comes before training uses the validation part, and assigns nothing.
+UNUSED = ("n_categories", "validation_share", "outside", "false_alarms")
 WIDTH = 40  # of the longest bar of the curve
 
 

@@ -1,7 +1,7 @@
 """The flags that several commands share, and how help texts show flags."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,15 @@ def add_tables(command: argparse.ArgumentParser) -> None:
     add_columns(command, ("text", "label", "id"))
 
 
-def add_run_flags(command: argparse.ArgumentParser, leave_out: Sequence[str] = ()) -> None:
-    """Add one flag per field of RunConfig; with the method also --set for its own settings."""
+def add_run_flags(
+    command: argparse.ArgumentParser,
+    leave_out: Sequence[str] = (),
+    helps: Mapping[str, str] | None = None,
+) -> None:
+    """Add one flag per field of RunConfig; with the method also --set for its own settings.
+
+    `helps` has other help texts by field.
+    """
     for name, kind, default, help in settings_of(RunConfig):
         if name in leave_out:
             continue
@@ -107,7 +114,7 @@ def add_run_flags(command: argparse.ArgumentParser, leave_out: Sequence[str] = (
             flag_of(name),
             dest=name,
             metavar=_metavar(kind),
-            help=help,
+            help=(helps or {}).get(name, help),
             # Where no value can be the default, the help text states what happens.
             default=argparse.SUPPRESS if default is None else default,
         )
@@ -144,6 +151,24 @@ def add_naming(command: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         default=argparse.SUPPRESS,
         help="model to ask there (required with --name-with)",
+    )
+
+
+def add_marking(command: argparse.ArgumentParser) -> None:
+    """Add the flags that mark texts that fit nowhere to a command without the flags of a run."""
+    command.add_argument(
+        "--outside",
+        metavar="SHARE",
+        default=argparse.SUPPRESS,
+        help="mark texts as fitting nowhere whose fit score is as low as that of this share of the "
+        "run's unlabelled texts, from 0 to 1 (default: as in the run)",
+    )
+    command.add_argument(
+        "--false-alarms",
+        metavar="RATE",
+        default=argparse.SUPPRESS,
+        help="in place of --outside: share of the texts of known categories that may be marked, "
+        "from 0 to 1 (default: as in the run)",
     )
 
 

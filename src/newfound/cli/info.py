@@ -6,6 +6,7 @@ from typing import Any
 
 from newfound.cli.flags import Commands, add_output_flags, add_run_folder, new_command
 from newfound.cli.output import Output, category_table, pairs, run_value
+from newfound.wording import plural
 
 
 def add_parser(commands: Commands) -> None:
@@ -34,6 +35,8 @@ def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[st
         f"categories  {value['n_categories']:,} ({given}): {value['n_known']:,} known, "
         f"{value['n_novel']:,} novel"
     )
+    if value["fits_nowhere"] is not None:
+        yield f"fit nowhere {plural(value['fits_nowhere'], 'text')}"
     yield (
         f"made by     newfound {versions.get('newfound', '?')} on {value['device']}, "
         f"seed {settings.get('seed')}"

@@ -25,6 +25,14 @@ def run_config(options: argparse.Namespace) -> RunConfig:
     return override(RunConfig(), given, "the command", spelt=flag_of)
 
 
+def marking_options(options: argparse.Namespace) -> tuple[float | None, float | None]:
+    """Return --outside and --false-alarms, None for what is not given."""
+    names = [name for name in ("outside", "false_alarms") if hasattr(options, name)]
+    given = {name: getattr(options, name) for name in names}
+    config = override(RunConfig(), given, "the command", spelt=flag_of)
+    return config.outside, config.false_alarms
+
+
 def method_settings(options: argparse.Namespace) -> dict[str, str]:
     """Return the names and values of every --set."""
     chosen = {}

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import newfound
 from newfound.cli import (
     bench,
+    check,
     completion,
     demo,
     discover,
@@ -36,6 +37,7 @@ COMMANDS = (
     discover,
     predict,
     estimate,
+    check,
     demo,
     info,
     report,

@@ -11,19 +11,33 @@ from newfound.cli.flags import (
     add_columns,
     add_device,
     add_force,
+    add_marking,
     add_output_flags,
     add_run_folder,
     new_command,
 )
+from newfound.cli.inputs import marking_options
 from newfound.cli.output import Output, json_line
 from newfound.errors import InputError
 from newfound.wording import plural
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from newfound.data.tables import TableChunk, TableStream, TableWriter
     from newfound.result import Model
 
-COLUMNS = {"id": str, "text": str, "category": str, "kind": str, "probability": float}
+COLUMNS = {
+    "id": str,
+    "text": str,
+    "category": str,
+    "kind": str,
+    "probability": float,
+    "best_known": str,
+    "best_known_probability": float,
+    "fit": float,
+    "fits_nowhere": str,
+}
 LINES = 256  # lines of standard input that are answered together
 Rows = dict[str, list[Any]]
 
@@ -35,7 +49,8 @@ def add_parser(commands: Commands) -> None:
         "predict",
         run,
         "assign new texts to categories with the model of a run",
-        "Give each new text its category, whether that is known or novel, and a probability. "
+        "Give each new text its category, whether that is known or novel, a probability and a fit "
+        "score; for a novel one also the most probable known category. "
         "With - as the table, lines are read from standard input and JSON lines are written to "
         "standard output.",
     )
@@ -51,6 +66,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
+    add_marking(command)
     add_device(command)
     command.add_argument(
         "--int8",
@@ -71,6 +87,7 @@ def run(options: argparse.Namespace) -> None:
     writer = None if out is None else TableWriter(out, COLUMNS)  # refuses a name without a format
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
+    rule = marking_options(options)
     columns: dict[str, Any] = {
         "text_column": getattr(options, "text_column", None),
         "id_column": getattr(options, "id_column", None),
@@ -85,28 +102,33 @@ def run(options: argparse.Namespace) -> None:
         )
     table = None if piped else stream_table(Path(options.table), **columns)
     with output.stages().stage("loading the model"):
-        model, notes = _load(options)
+        model, notes = _load(options, *rule)
     notes += [] if table is None else table.notes
     output.notes(notes)
     if writer is None:
         _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
         return
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
-    count = _write(predicted(model, chunks), writer, table, output)
+    count, marked = _write(predicted(model, chunks), writer, table, output)
     if table is not None:
         late = [note for note in table.notes if note not in notes]  # some come with the last row
         output.notes(late)
         notes += late
-    value = {"out": str(out), "texts": count, "notes": notes}
-    output.result(value, f"{plural(count, 'text')}: {out}")
+    value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
+    outside = "" if marked is None else f", {marked:,} of which fit nowhere"
+    output.result(value, f"{plural(count, 'text')}{outside}: {out}")
 
 
-def _load(options: argparse.Namespace) -> tuple["Model", list[str]]:
+def _load(
+    options: argparse.Namespace, outside: float | None, false_alarms: float | None
+) -> tuple["Model", list[str]]:
     """Load the model of a run, in int8 where that is asked for; return it with notes."""
     from newfound.storage.model_files import load_model
 
     # int8 runs on a CPU only: it is the default device then, and a GPU that is named is refused.
     model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
+    if outside is not None or false_alarms is not None:
+        model = model.marking(outside, false_alarms)
     if not options.int8:
         return model, []
     converted, agreement = _to_int8(model, options.folder)
@@ -135,12 +157,28 @@ def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
     """Yield the columns of the answer, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
         found = model.predict(chunk.texts)
-        probability = [
-            None if index < 0 else round(float(chance), 4)
-            for index, chance in zip(found.index, found.probability, strict=True)
-        ]
-        values = (chunk.ids, chunk.texts, found.names.tolist(), found.kinds.tolist(), probability)
-        yield dict(zip(COLUMNS, values, strict=True))
+        marked: list[str | None] = [None] * len(found)
+        if found.fits_nowhere is not None:
+            marked = [
+                None if index < 0 else "yes" if outside else "no"
+                for index, outside in zip(found.index, found.fits_nowhere, strict=True)
+            ]
+        yield {
+            "id": chunk.ids,
+            "text": chunk.texts,
+            "category": found.names.tolist(),
+            "kind": found.kinds.tolist(),
+            "probability": _rounded(found.probability),
+            "best_known": found.best_known.tolist(),
+            "best_known_probability": _rounded(found.best_known_probability),
+            "fit": _rounded(found.fit),
+            "fits_nowhere": marked,
+        }
+
+
+def _rounded(values: "np.ndarray") -> list[float | None]:
+    """Return numbers with four decimals, None for NaN."""
+    return [None if value != value else round(float(value), 4) for value in values]
 
 
 def _print(chunks: Iterable[Rows]) -> None:
@@ -159,14 +197,16 @@ def _print(chunks: Iterable[Rows]) -> None:
 
 def _write(
     chunks: Iterable[Rows], writer: "TableWriter", table: "TableStream | None", output: Output
-) -> int:
-    """Write rows to a table; return how many."""
-    count = 0
+) -> tuple[int, int | None]:
+    """Write rows to a table; return how many, and how many fit nowhere if any were to be marked."""
+    count, marked = 0, None
     total = None if table is None else table.rows
     with writer, output.stages().stage("predicting", total) as advance:
         for rows in chunks:
             writer.write(rows)
             size = len(rows["id"])
+            if any(rows["fits_nowhere"]):
+                marked = (marked or 0) + rows["fits_nowhere"].count("yes")
             advance(size)
             count += size
-    return count
+    return count, marked

@@ -35,6 +35,7 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report of a run."""
     from newfound.report import write_report
+    from newfound.storage.check_file import NAME, read_check
     from newfound.storage.run_folder import read_run
 
     output = Output(options)
@@ -45,6 +46,8 @@ def run(options: argparse.Namespace) -> None:
     stages = output.stages()
     with stages.stage("reading the run"):
         result = read_run(options.folder)
+        kept = options.folder / NAME
+        check = read_check(kept) if kept.is_file() else None
     with stages.stage("writing the report"):
-        write_report(result, path, name=str(options.folder))
+        write_report(result, path, name=str(options.folder), check=check)
     output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")

@@ -51,6 +51,25 @@ def assign(
     return index, sure
 
 
+def best_of_first(
+    features: np.ndarray, prototypes: np.ndarray, temperature: float, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best of the first `count` categories and its probability among all: (index, [N]) each.
+
+    Without such a category the index is -1 and the probability NaN.
+    """
+    if not count:
+        return np.full(len(features), -1, np.int64), np.full(len(features), np.nan, np.float32)
+    index = np.empty(len(features), np.int64)
+    sure = np.empty(len(features), np.float32)
+    for start in range(0, len(features), CHUNK):
+        part = slice(start, start + CHUNK)
+        chances = probabilities(features[part], prototypes, temperature)[:, :count]
+        index[part] = chances.argmax(1)
+        sure[part] = chances.max(1)
+    return index, sure
+
+
 def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE) -> np.ndarray:
     """Rows that lie so near the border of two categories that noise could carry them across."""
     between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]

@@ -53,6 +53,13 @@ class Inputs:
     def pooled(self) -> bool:
         return isinstance(self.states, Tensor)
 
+    def pooled_vectors(self) -> np.ndarray | None:
+        """The pooled vectors float32 [N, width], or None if some layers learn."""
+        if not isinstance(self.states, Tensor):
+            return None
+        vectors: np.ndarray = self.states.float().cpu().numpy()
+        return vectors
+
     @property
     def resident(self) -> bool:
         """True if the states lie on the training device, so that a step never asks the host."""
@@ -76,7 +83,7 @@ def run_frozen(
     lengths, device = tokens.lengths, model.device
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
-    pooled = model.frozen_layers == model.backbone.shape.layers
+    pooled = model.pooled
     shape = (len(tokens) if pooled else int(lengths.sum()), model.backbone.shape.width)
     fits = 2 * shape[0] * shape[1] <= memory_limit
     if folder is None and fits:  # the usual case: straight to where training reads

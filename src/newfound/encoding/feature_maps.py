@@ -46,6 +46,11 @@ class FeatureMap(Protocol):
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         """Features float32 [N, d]."""
 
+    def with_frozen(
+        self, texts: Sequence[str], advance: Advance | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Features, and the vectors float32 [N, w] that training did not change, if there are."""
+
     def save(self, folder: Path) -> None:
         """Write all that `load` needs."""
 
@@ -225,32 +230,49 @@ class EncoderFeatures(nn.Module):
         return F.normalize(last.float(), dim=-1) if self.normalise else last.float()
 
     @torch.inference_mode()
-    def encode_tokens(self, tokens: Ragged, advance: Advance | None = None) -> Tensor:
-        """Features of tokenised texts [N, outputs], on the model's device, in full precision."""
+    def encode_tokens(
+        self, tokens: Ragged, advance: Advance | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Features of tokenised texts [N, outputs], on the model's device, in full precision.
+
+        With them the pooled vectors [N, width], where all layers are frozen.
+        """
         self.eval()
         tokens = tokens.to(self.device)
         features = torch.empty(len(tokens), self.outputs, device=self.device)
-        pooled = self.frozen_layers == self.backbone.shape.layers
+        frozen = torch.empty(len(tokens), self.width, device=self.device) if self.pooled else None
 
         def encode(rows: np.ndarray) -> None:
             index = torch.from_numpy(rows).to(self.device)
             ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
             states = self.lower(ids, mask)
-            features[index] = self.finish(self.from_states(states, None if pooled else mask))
+            if frozen is not None:
+                frozen[index] = states.float()
+            features[index] = self.finish(self.from_states(states, None if self.pooled else mask))
 
         batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type])
         run_batches(encode, batches, self.device, advance)
-        return features
+        return features, frozen
+
+    @property
+    def pooled(self) -> bool:
+        """True if all layers are frozen, so that only what reads a pooled vector learns."""
+        return self.frozen_layers == self.backbone.shape.layers
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         """Features of texts, float32 [N, outputs]; a repeated text is encoded once."""
+        return self.with_frozen(texts, advance)[0]
+
+    def with_frozen(
+        self, texts: Sequence[str], advance: Advance | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Features, and the encoder's pooled vectors [N, width]; None if some layers learnt."""
         distinct = list(dict.fromkeys(texts))
         tokens = tokenize(self.encoder.tokenizer, distinct, self.encoder.max_tokens)
-        features = self.encode_tokens(tokens, advance).cpu().numpy()
-        if len(distinct) == len(texts):
-            return features
+        features, frozen = self.encode_tokens(tokens, advance)
         place = {text: i for i, text in enumerate(distinct)}
-        return features[[place[text] for text in texts]]
+        rows = [place[text] for text in texts]
+        return features.cpu().numpy()[rows], None if frozen is None else frozen.cpu().numpy()[rows]
 
     # --- files ---------------------------------------------------------------------------------
 

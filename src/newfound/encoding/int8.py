@@ -72,9 +72,15 @@ class Int8Features:
         )
         self._queue = openvino.AsyncInferQueue(self._compiled)
 
-    @torch.inference_mode()
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         """Features of texts, float32 [N, width]; a repeated text is encoded once."""
+        return self.with_frozen(texts, advance)[0]
+
+    @torch.inference_mode()
+    def with_frozen(
+        self, texts: Sequence[str], advance: Advance | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Features, and the encoder's pooled vectors [N, width]; None if some layers learnt."""
         distinct = list(dict.fromkeys(texts))
         encoder = self.plain.encoder
         tokens = tokenize(encoder.tokenizer, distinct, encoder.max_tokens)
@@ -90,10 +96,9 @@ class Int8Features:
                 advance(len(rows))
         self._queue.wait_all()
         features = self.plain.finish(self.plain.head(torch.from_numpy(pooled))).numpy()
-        if len(distinct) == len(texts):
-            return features
         place = {text: i for i, text in enumerate(distinct)}
-        return features[[place[text] for text in texts]]
+        order = [place[text] for text in texts]
+        return features[order], pooled[order] if self.plain.pooled else None
 
     def save(self, folder: Path) -> None:
         """Write the full-precision encoder: int8 is made from it again where it is wanted."""

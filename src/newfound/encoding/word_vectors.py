@@ -68,6 +68,12 @@ class WordVectors:
                 advance(len(part))
         return found
 
+    def with_frozen(
+        self, texts: Sequence[str], advance: Advance | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Features, and nothing beside them: no encoder is behind them."""
+        return self(texts, advance), None
+
     def _means(self, texts: Sequence[str]) -> np.ndarray:
         from scipy.sparse import csr_matrix  # here: it costs every start
 

@@ -121,6 +121,7 @@ def fit(
             task,
             features_of(prepared.model, prepared.inputs),
             centres,
+            inputs=prepared.inputs,
             estimate=prepared.estimate,
             history=prepared.pretrained.history,
         )

@@ -11,7 +11,7 @@ from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.clustering.prototypes import class_means, match_prototypes
 from newfound.data.task import Task
-from newfound.encoding.feature_cache import features_of
+from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import FeatureMap
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -35,6 +35,7 @@ def finalise_with_kmeans(
             task,
             features,
             found.centres,
+            inputs=prepared.inputs,
             estimate=prepared.estimate,
             history=prepared.pretrained.history,
         )
@@ -46,6 +47,7 @@ def finalise_with_centres(
     features: Tensor,
     centres: Tensor,
     *,
+    inputs: Inputs | None = None,
     estimate: Estimate | None = None,
     history: list[dict[str, Any]] | None = None,
     notes: list[str] | None = None,
@@ -61,7 +63,14 @@ def finalise_with_centres(
         order = match_prototypes(class_means(features, targets, len(task.known)), centres).order
     ordered = centres[torch.from_numpy(order).to(centres.device)]
     return make_fitted(
-        feature_map, task, features, ordered, estimate=estimate, history=history, notes=notes
+        feature_map,
+        task,
+        features,
+        ordered,
+        inputs=inputs,
+        estimate=estimate,
+        history=history,
+        notes=notes,
     )
 
 
@@ -71,6 +80,7 @@ def make_fitted(
     features: Tensor,
     prototypes: Tensor,
     *,
+    inputs: Inputs | None = None,
     estimate: Estimate | None = None,
     history: list[dict[str, Any]] | None = None,
     notes: list[str] | None = None,
@@ -85,6 +95,8 @@ def make_fitted(
         Features of the task's texts.
     prototypes : Tensor of shape [K, d]
         Known categories first, in their order.
+    inputs : Inputs, optional
+        What the feature map's trainable part reads; without it the features stand for it.
     estimate, history, notes
         Passed on to `Fitted`.
 
@@ -103,6 +115,7 @@ def make_fitted(
         known=task.known,
         temperature=calibrate(vectors, points, held_out),
         training_features=vectors,
+        frozen_features=None if inputs is None else inputs.pooled_vectors(),
         labelled_prototypes=(
             class_means(features, targets, known).cpu().numpy() if known else None
         ),

@@ -25,6 +25,9 @@ class Fitted:
         Turns squared distances into probabilities.
     training_features : ndarray of shape [N, d], float32
         Features of the task's texts.
+    frozen_features : ndarray of shape [N, w], float32, optional
+        Vectors of the same texts that training did not change: those of the encoder, if all its
+        layers are frozen.
     labelled_prototypes : ndarray of shape [M, d], float32, optional
         Mean feature of each known category's labelled texts.
     estimate : Estimate, optional
@@ -40,6 +43,7 @@ class Fitted:
     known: list[str]
     temperature: float
     training_features: np.ndarray
+    frozen_features: np.ndarray | None = None
     labelled_prototypes: np.ndarray | None = None
     estimate: Estimate | None = None
     history: list[dict[str, Any]] = field(default_factory=list)

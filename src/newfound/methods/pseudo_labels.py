@@ -201,6 +201,7 @@ def fit_unsupervised(
             task,
             features,
             found.centres,
+            inputs=prepared.inputs,
             estimate=prepared.estimate,
             history=prepared.pretrained.history,
             notes=notes,

@@ -152,6 +152,7 @@ def fit(
             task,
             features,
             classifier.prototypes(features),
+            inputs=inputs,
             estimate=prepared.estimate,
             history=history,
         )

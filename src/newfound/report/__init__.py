@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from newfound.checking.check import Check
 from newfound.files import write_text
 from newfound.report.data import prepare
 from newfound.report.page import page
@@ -10,7 +11,9 @@ from newfound.result import Result
 __all__ = ["write_report"]
 
 
-def write_report(result: Result, path: Path, *, name: str = "RUN") -> Path:
+def write_report(
+    result: Result, path: Path, *, name: str = "RUN", check: Check | None = None
+) -> Path:
     """Write the report of a result: one HTML file that opens without a network.
 
     Parameters
@@ -22,11 +25,13 @@ def write_report(result: Result, path: Path, *, name: str = "RUN") -> Path:
         The file to write.
     name : str, default "RUN"
         What the commands on the page call the run folder.
+    check : Check, optional
+        What `newfound.checking.runner.check` found on the same table; the page shows it.
 
     Returns
     -------
     Path
         `path`.
     """
-    write_text(path, page(prepare(result, name)))
+    write_text(path, page(prepare(result, name, check)))
     return path

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from newfound.checking.check import Check
+from newfound.report.expectation import expectation
 from newfound.report.finding import Finding
 from newfound.report.findings import UNSURE, findings
 from newfound.report.overview import overview
@@ -24,16 +26,17 @@ EXAMPLE_BYTES = 2_500_000
 GRID = 65_535  # map coordinates are whole numbers up to this
 
 
-def prepare(result: Result, name: str = "RUN") -> dict[str, Any]:
+def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> dict[str, Any]:
     """Return the data of the page; every string in it is ready to be shown.
 
-    `name` is what commands on the page call the run folder.
+    `name` is what commands on the page call the run folder, `check` what `newfound check` found.
     """
     found = findings(result)
     page = {
         **overview(result, found, name),
         "categories": _fitting(lambda n: _categories(result, n), EXAMPLE_LIMITS, EXAMPLE_BYTES),
         "findings": [_finding(finding) for finding in found],
+        "check": None if check is None else expectation(check),
         "estimate": estimate_curve(result),
         "matching": matching_table(result),
         "curves": training_curves(result),
@@ -75,6 +78,8 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
             "labelled": c.labelled,
             "pile": int(pile[position]),
             "confidence": _number(c.confidence),
+            "fit": _number(c.fit, 2),
+            "fitsNowhere": c.fits_nowhere,
             "unsure": round(float(unsure[position] / max(members[position], 1)), 3),
             "keywords": [shown(word, NAME) for word in c.keywords],
             "examples": [_example(text, limit) for text in c.examples],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from newfound.report.finding import Finding, Item, percent
+from newfound.report.fits import fits_nowhere
 from newfound.report.likeness import (
     far_from_labels,
     labels_doubted,
@@ -31,6 +32,7 @@ def findings(result: Result) -> list[Finding]:
     """Return everything that deserves a look, the most serious first."""
     checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
+        fits_nowhere,
         same_as_known,
         _absent,
         looks_like_two,

@@ -76,3 +76,19 @@ function findingItem([at, other, text]) {
   return make("li", {}, pick(at), other === null ? null : [" near ", pick(other)],
     make("span", { class: "why" }, text));
 }
+
+// What `newfound check` measured, where it was run: sentences, and a row per method.
+function startCheck() {
+  const { check } = data;
+  if (!check) {
+    byId("check").remove();
+    return;
+  }
+  fill("check-body", check.sentences.map((sentence) => make("p", {}, said(sentence))),
+    make("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Expected scores" },
+      make("table", { class: "plain" },
+        make("thead", {}, make("tr", {}, check.columns.map((name) => make("th", { scope: "col" }, name)))),
+        make("tbody", {}, check.rows.map(([method, ...cells]) => make("tr", {},
+          make("th", { scope: "row" }, said(method)), cells.map((cell) => make("td", {}, cell))))))),
+    make("p", { class: "hint" }, check.how.join(" ")));
+}

@@ -88,6 +88,11 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
                 "note": f"on average; below {UNSURE:.0%} for {unsure} of the texts",
             }
         )
+    if result.fits_nowhere is not None:
+        marked = int(result.fits_nowhere.sum())
+        share = percent(marked / pile) if pile else percent(0)
+        note = f"{share} of the texts without a label; they keep their category"
+        numbers.append({"name": "Fit nowhere", "value": f"{marked:,}", "note": note})
     scores = {  # in percent; of a part without texts there is none
         part: f"{value:.0f}%"
         for part, value in (result.scores or {}).items()

@@ -2,6 +2,7 @@
 const PARTS = [
   ["overview", "Overview", startOverview],
   ["findings", "To check", null],
+  ["check", "What to expect", startCheck],
   ["map", "Map", null],
   ["categories", "Categories", startTable],
   ["map", null, startMap],
@@ -35,7 +36,7 @@ function startSettings() {
 }
 
 function startNav() {
-  fill("nav", PARTS.filter(([, name]) => name).map(([id, name]) => make("a", { href: `#${id}` }, name)));
+  fill("nav", PARTS.filter(([id, name]) => name && (id !== "check" || data.check)).map(([id, name]) => make("a", { href: `#${id}` }, name)));
 }
 
 startTheme();

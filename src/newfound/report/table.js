@@ -5,6 +5,7 @@ const COLUMNS = [
   { key: "size", name: "Texts", down: true, of: (c) => c.size },
   { key: "labelled", name: "Labelled by you", down: true, of: (c) => c.labelled },
   { key: "confidence", name: "Confidence", down: true, of: (c) => c.confidence ?? -1 },
+  { key: "fit", name: "Fit", down: false, of: (c) => c.fit ?? Infinity },
   { key: "nearest", name: "Nearest category", down: false, of: (c) => c.nearestDistance ?? Infinity },
   { key: "flags", name: "To check", down: true, of: (c) => c.flags.length },
 ];
@@ -61,6 +62,7 @@ function tableRow(category, at, most) {
   make("span", { class: "track", "aria-hidden": "true" }, bar)),
   cell("Labelled by you", category.labelled ? number(category.labelled) : "–"),
   cell("Confidence", percent(category.confidence)),
+  cell("Fit", category.fit === null ? "–" : category.fit.toFixed(2)),
   cell("Nearest", nearest ? [said(cut(nearest.name, 60)),
     make("span", { class: "hint" }, ` ${distance(category.nearestDistance)}`)] : "–"),
   cell("To check", category.flags.length

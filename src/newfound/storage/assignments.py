@@ -16,8 +16,9 @@ from newfound.result import Category, Result
 from newfound.storage.formats import AGAIN
 
 PRIVATE = range(0xE000, 0xF900)  # characters that no language has
-NUMBERS = ("probability", "x", "y")
-COLUMNS = ("text", "label", "category", "kind", "predicted", *NUMBERS)
+COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
+NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
+MARKS = {"yes": True, "no": False}  # what the column of texts that fit nowhere holds
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Assignments:
     predicted: np.ndarray  # int64 [N]
     probability: np.ndarray  # float64 [N]
     positions: np.ndarray  # float64 [N, 2]
+    # None where the table has no such column, as in runs of earlier versions.
+    best_known: np.ndarray | None  # int64 [N]
+    best_known_probability: np.ndarray | None  # float64 [N]
+    fit: np.ndarray | None  # float64 [N]
+    fits_nowhere: np.ndarray | None  # bool [N]; also None if nothing was to be marked
 
 
 def write_assignments(result: Result, path: Path) -> None:
@@ -41,12 +47,26 @@ def write_assignments(result: Result, path: Path) -> None:
         "kind": result.kinds[result.assigned],
         "probability": result.probability,
         "predicted": result.names[result.predicted],
+        **_optional_columns(result),
         "x": result.map_positions[:, 0],
         "y": result.map_positions[:, 1],
     }
     kinds = {name: float if name in NUMBERS else str for name in columns}
     with TableWriter(path, kinds) as writer:
         writer.write(columns)
+
+
+def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray]:
+    """The columns of what a Result may lack: it was read from a run of an earlier version."""
+    columns: dict[str, Sequence[object] | np.ndarray] = {}
+    if result.best_known is not None and result.best_known_probability is not None:
+        columns["best_known"] = [result.names[i] if i >= 0 else None for i in result.best_known]
+        columns["best_known_probability"] = result.best_known_probability
+    if result.fit is not None:
+        columns["fit"] = result.fit
+    if result.fits_nowhere is not None:
+        columns["fits_nowhere"] = np.where(result.fits_nowhere, "yes", "no")
+    return columns
 
 
 def find_assignments(folder: Path) -> Path | None:
@@ -87,7 +107,35 @@ def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
         predicted=np.array(predicted, np.int64),
         probability=_numbers(table["probability"]),
         positions=np.stack([_numbers(table["x"]), _numbers(table["y"])], axis=1),
+        best_known=_best_known(table.get("best_known"), categories),
+        best_known_probability=_optional_numbers(table.get("best_known_probability")),
+        fit=_optional_numbers(table.get("fit")),
+        fits_nowhere=_marks(table.get("fits_nowhere"), path),
     )
+
+
+def _best_known(column: list[str] | None, categories: Sequence[Category]) -> np.ndarray | None:
+    """The positions of known categories, -1 where no such one is named."""
+    if column is None:
+        return None
+    places = {c.name: at for at, c in enumerate(categories) if c.kind == "known"}
+    return np.array([places.get(name, -1) for name in column], np.int64)
+
+
+def _marks(column: list[str] | None, path: Path) -> np.ndarray | None:
+    """Which texts fit nowhere; None where the column is missing."""
+    if column is None:
+        return None
+    for row, cell in enumerate(column, start=1):
+        if cell not in MARKS:
+            raise InputError(
+                f"{path}, row {row}: fits_nowhere cannot be {cell[:40]!r}, only yes or no; {AGAIN}"
+            )
+    return np.array([MARKS[cell] for cell in column], bool)
+
+
+def _optional_numbers(column: list[str] | None) -> np.ndarray | None:
+    return None if column is None else _numbers(column)
 
 
 def _read_columns(path: Path) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from newfound.result import Category
 LISTS = ("keywords", "examples", "border")
 COUNTS = ("id", "size", "labelled", "nearest")
 NUMBERS = ("share", "confidence", "nearest_distance", "distance")
+LATER = ("fit", "fits_nowhere")  # None in the files of versions that did not have them
 NUMBER = (int, float, type(None))  # JSON has no NaN: it holds null in its place
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(COUNTS, int),
@@ -29,7 +30,9 @@ def write_categories(categories: Sequence[Category], folder: Path) -> None:
     for row in rows:
         row.update({name: " | ".join(row[name]) for name in LISTS})
     names = [field.name for field in fields(Category)]
-    kinds = {name: float if name in NUMBERS else int if name in COUNTS else str for name in names}
+    kinds: dict[str, type] = dict.fromkeys(names, str)
+    kinds |= dict.fromkeys((*NUMBERS, "fit"), float)
+    kinds |= dict.fromkeys((*COUNTS, "fits_nowhere"), int)
     with TableWriter(folder / "categories.csv", kinds) as writer:
         writer.write({name: [row[name] for row in rows] for name in names})
     write_json(folder / "categories.json", [asdict(category) for category in categories])
@@ -47,6 +50,8 @@ def categories_from(entries: list[Any], where: str) -> tuple[Category, ...]:
 
 def _category(entry: Any, where: str) -> Category:
     check_fields(entry, KINDS, where)
+    later = {name: entry.get(name) for name in LATER}
+    check_fields(later, dict.fromkeys(LATER, NUMBER), where)
     if entry["kind"] not in ("known", "novel"):
         raise DamagedFileError(f"{where}: 'kind' cannot be {entry['kind'][:40]!r}")
     values = {name: entry[name] for name in KINDS}
@@ -55,4 +60,4 @@ def _category(entry: Any, where: str) -> Category:
         values[name] = tuple(values[name])
     for name in ("share", "confidence", "nearest_distance"):
         values[name] = float("nan") if values[name] is None else values[name]
-    return Category(**values)
+    return Category(**values, **later)

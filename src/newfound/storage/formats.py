@@ -10,19 +10,20 @@ from newfound.files import read_json
 
 RUN_FORMAT = 1  # of run.json, and with it of the whole run folder
 MODEL_FORMAT = 1  # of model.json
+CHECK_FORMAT = 1  # of check.json
 AGAIN = "run `newfound discover` again"
 
 
 @contextmanager
-def damage_reported(path: Path) -> Iterator[None]:
+def damage_reported(path: Path, again: str = AGAIN) -> Iterator[None]:
     """Turn a DamagedFileError of the block into an InputError that says what to do."""
     try:
         yield
     except DamagedFileError as error:
-        raise InputError(f"{path} is damaged ({error}); {AGAIN}") from error
+        raise InputError(f"{path} is damaged ({error}); {again}") from error
 
 
-def read_with_format(path: Path, newest: int) -> dict[str, Any]:
+def read_with_format(path: Path, newest: int, again: str = AGAIN) -> dict[str, Any]:
     """Return the JSON object in `path`, whose format this version can read.
 
     Parameters
@@ -31,19 +32,21 @@ def read_with_format(path: Path, newest: int) -> dict[str, Any]:
         A file that newfound wrote.
     newest : int
         The highest format that is read; formats count from 1.
+    again : str, optional
+        How to get the file again if it is damaged.
 
     Returns
     -------
     dict
         The whole object, "format" included.
     """
-    with damage_reported(path):
+    with damage_reported(path, again):
         value: dict[str, Any] = read_json(path, dict)
     if "format" not in value:
         raise InputError(f"{path} was not written by newfound: it names no format")
     number = value["format"]
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise InputError(f"{path} is damaged (its format is {str(number)[:40]!r}); {AGAIN}")
+        raise InputError(f"{path} is damaged (its format is {str(number)[:40]!r}); {again}")
     if number > newest:
         raise InputError(
             f"{path} has format {number}, this newfound reads up to {newest}: "

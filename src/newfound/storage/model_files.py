@@ -17,6 +17,7 @@ from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, check_items, write_atomically, write_folder, write_json
 from newfound.result import Model
 from newfound.storage.categories import categories_from
+from newfound.storage.fit_reference import FIT_REFERENCE, load_reference, save_reference
 from newfound.storage.formats import AGAIN, MODEL_FORMAT, read_records, read_with_format
 from newfound.training.autoencoder import AutoencoderFeatures
 from newfound.versions import __version__
@@ -63,12 +64,15 @@ def save_model(model: Model, folder: Path) -> None:
         "config": dict(model.config),
         "parameters": dict(model.parameters),
         "categories": [asdict(category) for category in model.categories],
+        "fit_reference": model.fit_reference is not None,
     }
     try:
         with write_folder(folder, "model.json") as temporary:
             model.features.save(temporary)
             with write_atomically(temporary / "prototypes.safetensors") as path:
                 save_file(arrays, path)
+            if model.fit_reference is not None:
+                save_reference(model.fit_reference, temporary / FIT_REFERENCE)
             write_json(temporary / "model.json", about)
     except SafetensorError as error:
         raise InputError(
@@ -131,7 +135,16 @@ def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Mo
         feature_map = FEATURE_MAPS[about["kind"]](folder)
     if isinstance(feature_map, torch.nn.Module):
         feature_map.to(device)
-    width = feature_map(["a text"]).shape[1]
+    reference = None
+    if about.get("fit_reference"):  # models of before there were fit scores do not say
+        reference = load_reference(folder / FIT_REFERENCE, len(categories))
+    features, frozen = feature_map.with_frozen(["a text"])
+    width = features.shape[1]
+    if reference is not None and reference.frozen:
+        if frozen is None or reference.vectors.shape[1] != frozen.shape[1]:
+            raise DamagedFileError(f"{FIT_REFERENCE} is of another encoder")
+    elif reference is not None and reference.vectors.shape[1] != width:
+        raise DamagedFileError(f"{FIT_REFERENCE} is of other features")
     shapes = {"prototypes": len(categories), "labelled_prototypes": len(about["known"])}
     for name, rows in shapes.items():
         if name in arrays and arrays[name].shape != (rows, width):
@@ -146,6 +159,7 @@ def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Mo
         config=about["config"],
         parameters={**_checked_parameters(about["parameters"]), "device": str(device)},
         device=str(device),
+        fit_reference=reference,
     )
 
 

@@ -2,7 +2,7 @@
 
 | file | holds |
 |---|---|
-| assignments.csv or .parquet | one row per text: category, probability, position on the map |
+| assignments.csv or .parquet | one row per text: category, probability, fit score, position |
 | categories.csv, categories.json | one entry per category |
 | history.jsonl | one line per epoch |
 | run.json | configuration, versions, timings, notes, estimate, matching |
@@ -132,6 +132,7 @@ def _records(result: Result) -> dict[str, Any]:
             "distances": result.matching.tolist(),
         },
         "scores": None if result.scores is None else dict(result.scores),
+        "fits_nowhere": None if result.fits_nowhere is None else int(result.fits_nowhere.sum()),
     }
 
 
@@ -172,6 +173,10 @@ def read_run(folder: Path) -> Result:
         assigned=read.assigned,
         predicted=read.predicted,
         probability=read.probability,
+        best_known=read.best_known,
+        best_known_probability=read.best_known_probability,
+        fit=read.fit,
+        fits_nowhere=read.fits_nowhere,
         positions=read.positions,
         config=records["settings"],
         device=records["device"],

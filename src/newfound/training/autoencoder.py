@@ -109,6 +109,12 @@ class AutoencoderFeatures(nn.Module):
                 advance(part.shape[0])
         return codes
 
+    def with_frozen(
+        self, texts: Sequence[str], advance: Advance | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Features, and nothing beside them: no encoder is behind them."""
+        return self(texts, advance), None
+
     def save(self, folder: Path) -> None:
         """Write the weights, the words and how rare each is."""
         tensors = {key: value.cpu().contiguous() for key, value in self.state_dict().items()}

@@ -9,9 +9,10 @@ of its texts carry a label may differ from category to category.
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.clustering.distances import cosines
+from newfound.clustering.distances import nearest
 from newfound.clustering.prototypes import class_means
 
 MIN_PROBABILITY = 0.1  # of known and of novel each, however clear the neighbours' labels are
@@ -54,7 +55,9 @@ def known_log_odds(points: Tensor, neighbours: Tensor, targets: Tensor) -> Tenso
     mean = (count * labelled).sum() / labelled.sum()
     totals = torch.zeros_like(numbers).index_add_(0, targets[labelled], count[labelled])
     rates = (totals + SMOOTHING * mean) / (numbers + SMOOTHING)  # labels near a text of each
-    similar = cosines(points, class_means(points, targets, known)).argmax(1)  # [N]
+    # Of directions of unit length the nearest has the largest cosine; this works in blocks.
+    means = F.normalize(class_means(points, targets, known), dim=1)
+    similar = nearest(points, means)[0]  # [N]
     log_odds = count * math.log(1 / NOVEL_RATE) - (1 - NOVEL_RATE) * rates[similar]
     limit = math.log((1 - MIN_PROBABILITY) / MIN_PROBABILITY)
     return log_odds.clamp(-limit, limit)

@@ -27,10 +27,11 @@ from newfound.clustering.estimate import Estimate
 from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
 
-NEIGHBOURS = 20  # links per text
+MAX_LINKS = 20  # links per text
 TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
+SMALL_CATEGORY = 5  # the same in a table so small that it would begin with few of them
+FEW_NOVEL = 10  # novel categories that a small table begins with at most
 MAX_WITHOUT_LABELS = 300  # categories to begin with where nothing is labelled
-MERGE_STRENGTH = 0.1  # of the uniform prior in the clustering into too many
 MIN_SIZE = 3  # texts of a novel category
 MIN_HALF = 3  # texts in each half of a known category that is cut in two
 RIVALS = 2  # most similar other known categories that each is compared with
@@ -49,17 +50,32 @@ class Merged:
 
 
 def starting_number(known: int, unlabelled: int) -> int:
-    """Return a number of categories that is far too high.
+    """Return a number of categories that is far too high, but no higher than texts can fill.
 
     Examples
     --------
     >>> starting_number(known=58, unlabelled=8330)
     156
+    >>> starting_number(known=3, unlabelled=50), starting_number(known=3, unlabelled=1)
+    (13, 4)
     """
-    novel = max(2, unlabelled // TEXTS_PER_CATEGORY)
+    novel = max(2, unlabelled // TEXTS_PER_CATEGORY, min(unlabelled // SMALL_CATEGORY, FEW_NOVEL))
     if known == 0:
-        return min(max(4, novel), MAX_WITHOUT_LABELS)
-    return min(known + novel, 2 * known + 40)
+        return min(max(4, novel), MAX_WITHOUT_LABELS, unlabelled)
+    return min(known + min(novel, unlabelled), 2 * known + 40)
+
+
+def link_number(texts: int, k: int) -> int:
+    """Return how many links each text has: no more than a category of mean size has texts.
+
+    With more, the links of a small category would have to leave it, however well it is separated.
+
+    Examples
+    --------
+    >>> link_number(texts=9003, k=156), link_number(texts=60, k=13)
+    (20, 5)
+    """
+    return max(2, min(MAX_LINKS, round(texts / k)))
 
 
 def link_counts(neighbours: Tensor, labels: Tensor, k: int) -> Tensor:
@@ -151,7 +167,7 @@ def merge_path(links: Tensor, sizes: Tensor, known: int) -> tuple[list[Merger], 
     is_known = torch.arange(k) < known
     path: list[Merger] = []
     while True:
-        count = int((is_known | (sizes >= MIN_SIZE)).sum())
+        count = max(1, int((is_known | (sizes >= MIN_SIZE)).sum()))
         ratios = mixing_ratios(links, sizes)
         ratios[:known] = 0
         ratio, pair = float(ratios.max()), int(ratios.argmax())
@@ -172,7 +188,10 @@ def stop_at(path: list[Merger], threshold: float) -> int:
 
 
 def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merger]) -> Merged:
-    """Apply mergers to the labels [N], and drop novel categories of fewer than `MIN_SIZE` texts."""
+    """Apply mergers to the labels [N], and drop novel categories of fewer than `MIN_SIZE` texts.
+
+    One category always stays.
+    """
     k, sizes = len(sizes), sizes.clone()
     into = torch.arange(k)
     for step in path:
@@ -180,6 +199,8 @@ def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merge
         sizes[step.kept] += sizes[step.given_up]
         sizes[step.given_up] = 0
     stays = (torch.arange(k) < known) | (sizes >= MIN_SIZE)
+    if not stays.any():
+        stays[sizes.argmax()] = True
     number = torch.where(stays, stays.cumsum(0) - 1, -1)
     return Merged(number[into].to(labels.device)[labels], int(stays.sum()))
 
@@ -193,7 +214,7 @@ def estimate_by_merging(
     ----------
     points : Tensor of shape [N, d]
     neighbours : Tensor of shape [N, n]
-        Nearest neighbours among the points.
+        Nearest neighbours among the points, the nearest first; `link_number` of them are used.
     labels : Tensor of shape [N]
         Categories of a weakly constrained clustering into k; labelled texts have their own.
     targets : Tensor of shape [N]
@@ -205,7 +226,7 @@ def estimate_by_merging(
     Estimate, Merged
     """
     known = int(targets.max()) + 1
-    neighbours = neighbours[:, :NEIGHBOURS]
+    neighbours = neighbours[:, : link_number(len(labels), k)]
     one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
     threshold, accuracy = merge_threshold(one, two)
     # A few hundred categories at most: on the host, where single numbers are read quickly.

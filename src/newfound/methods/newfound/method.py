@@ -35,16 +35,15 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
-from newfound.methods.newfound.class_prior import uniform_prior
+from newfound.methods.newfound.class_prior import WEAK, uniform_prior
 from newfound.methods.newfound.config import NewfoundConfig
 from newfound.methods.newfound.contrast import train_contrast
 from newfound.methods.newfound.initialisation import initial_clustering, train_round
 from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.methods.newfound.lsa_features import join_features, weighted_lsa_features
 from newfound.methods.newfound.merging import (
-    MERGE_STRENGTH,
-    NEIGHBOURS,
     estimate_by_merging,
+    link_number,
     starting_number,
 )
 from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
@@ -87,7 +86,7 @@ def fit(
         seed=seed,
         stages=stages,
         cache=cache,
-        estimate=lambda encoded: _estimate(encoded, task, config, seed=seed, stages=stages),
+        estimate=lambda encoded: _estimate(encoded, task, config, seed=seed),
     )
     model, inputs, k = prepared.model, prepared.inputs, prepared.k
     history = prepared.pretrained.history
@@ -133,6 +132,7 @@ def fit(
             task,
             features,
             classifier.prototypes(features),
+            inputs=inputs,
             estimate=prepared.estimate,
             history=history,
         )
@@ -150,12 +150,10 @@ def estimate(
     """Estimate the number of categories as `fit` does."""
     encoded = encode_texts(task, encoder, config.preparation(), stages=stages, cache=cache)
     with stages.stage("counting categories"):
-        return _estimate(encoded, task, config, seed=seed, stages=Stages(False))
+        return _estimate(encoded, task, config, seed=seed)
 
 
-def _estimate(
-    encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int, stages: Stages
-) -> Estimate:
+def _estimate(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Estimate:
     """Cluster into far too many categories, and merge."""
     features = encoded_features(encoded)
     targets = torch.from_numpy(task.targets).to(features.device)
@@ -165,14 +163,14 @@ def _estimate(
         least = max(known, 1)
         how = "there is nothing to discover: every text is labelled, or hardly any differ."
         return Estimate(least, [least], [1.0], least, least, how)
-    k = min(starting_number(known, unlabelled), len(targets))
+    k = starting_number(known, unlabelled)
     points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
     unit = F.normalize(points.float(), dim=1)
     count = neighbour_count(len(points), k, config.neighbour_share)
-    neighbours = nearest_neighbours(points, max(count, NEIGHBOURS))
+    neighbours = nearest_neighbours(points, max(count, link_number(len(points), k)))
     log_odds = known_log_odds(unit, neighbours[:, :count], targets)
     start = constrained_kmeans(points, k, targets, starts=1, seed=seed).labels
-    prior = uniform_prior(k, MERGE_STRENGTH).to(points.device)
+    prior = uniform_prior(k, WEAK).to(points.device)
     priors = Priors(log_odds, config.known_prior, prior)
     found, _ = train_round(unit, task, start, config, priors, seed=seed, stages=Stages(False))
     labels = torch.where(targets >= 0, targets, found)

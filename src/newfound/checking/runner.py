@@ -1,0 +1,120 @@
+"""Check methods on a corpus: hide categories, discover, score; several draws, one encoding."""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from typing import Any
+
+from newfound.checking.check import Check, MethodCheck
+from newfound.checking.draws import SHARE, hide_categories
+from newfound.checking.scores import DrawScores, score_draw
+from newfound.config import RunConfig
+from newfound.data.corpus import Corpus
+from newfound.errors import InputError
+from newfound.methods import find_method
+from newfound.pipeline import discover
+from newfound.progress import Stages
+
+DRAWS = 3
+Tell = Callable[[str, int, DrawScores], None]  # method, draw from 0, its scores
+
+
+def check(
+    corpus: Corpus,
+    config: RunConfig | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    draws: int = DRAWS,
+    share: float = SHARE,
+    settings: Mapping[str, Any] | None = None,
+    stages: Stages | None = None,
+    tell: Tell | None = None,
+) -> Check:
+    """Measure on a user's own table what to expect of a discovery there.
+
+    Each draw hides a share of the known categories, and a share of the labels of the others, and
+    discovers with the labels that are left. Draws and methods share what the frozen encoder
+    computes.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The table: texts with labels of at least four categories, and texts without.
+    config : RunConfig, optional
+        What a discovery would be given. A number of categories counts hidden ones as well.
+    methods : sequence of str, optional
+        Methods to compare; by default that of `config`.
+    draws : int, default 3
+        How often categories are hidden.
+    share : float, default 0.25
+        Share of the known categories that a draw hides.
+    settings : Mapping, optional
+        Hyper-parameters of the method, which must be the only one.
+    stages : Stages, optional
+        What times the stages and shows their progress.
+    tell : callable, optional
+        Called after each discovery with method, draw and scores.
+
+    Returns
+    -------
+    Check
+
+    Examples
+    --------
+    >>> from newfound.checking.runner import check
+    >>> from newfound.config import RunConfig
+    >>> from newfound.data import demo
+    >>> from newfound.data.corpus import Corpus
+    >>> table = demo.load()[:300]
+    >>> corpus = Corpus.from_lists(table["text"], table["label"])
+    >>> found = check(corpus, RunConfig(method="bert", effort="fast", device="cpu"), draws=1)
+    >>> found.methods[0].method, found.methods[0].mean("n_hidden")
+    ('bert', 3.0)
+    """
+    config = config or RunConfig()
+    names = list(dict.fromkeys(methods or [config.method]))
+    for name in names:
+        find_method(name)
+    if settings and len(names) > 1:
+        raise InputError(
+            "settings of a method cannot be given for several methods: check one at a time"
+        )
+    if draws < 1:
+        raise InputError(f"the number of draws must be at least 1, not {draws}")
+    hidden = [hide_categories(corpus, share, config.seed, draw) for draw in range(draws)]
+    stages = stages or Stages(False)
+    checked = []
+    with _cache(config) as cache:
+        for name in names:
+            begun, scores = time.perf_counter(), []
+            for number, draw in enumerate(hidden):
+                result = discover(
+                    draw.corpus,
+                    replace(config, method=name, cache=cache, seed=(config.seed + number) % 2**32),
+                    settings=settings,
+                    stages=stages,
+                )
+                scores.append(
+                    score_draw(draw, result.predicted, result.probability, len(result.categories))
+                )
+                if tell is not None:
+                    tell(name, number, scores[-1])
+            seconds = round(time.perf_counter() - begun, 3)
+            checked.append(MethodCheck(name, tuple(scores), seconds))
+    return Check(
+        methods=tuple(checked),
+        texts=len(corpus),
+        labelled=len(corpus) - corpus.labels.count(None),
+        n_known=len(corpus.known),
+        share=share,
+        config={**asdict(config), "method": ",".join(names), "settings": dict(settings or {})},
+    )
+
+
+def _cache(config: RunConfig) -> AbstractContextManager[str]:
+    """Return a context with the folder of the feature cache; a temporary one if none is chosen."""
+    if config.cache is not None:
+        return nullcontext(config.cache)
+    return tempfile.TemporaryDirectory(prefix="newfound-")

@@ -1,0 +1,141 @@
+"""`newfound check`: what to expect of a discovery on the user's own table."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from newfound.cli.flags import (
+    Commands,
+    add_force,
+    add_output_flags,
+    add_run_flags,
+    add_tables,
+    new_command,
+)
+from newfound.cli.inputs import encoder_notes, method_settings, read_corpus, run_config
+from newfound.cli.output import Output
+from newfound.errors import InputError
+from newfound.wording import plural
+
+if TYPE_CHECKING:
+    from newfound.checking.check import Check
+    from newfound.checking.scores import DrawScores
+
+METHODS = "methods to compare, separated by commas; `newfound methods` lists them"
+WIDTH = 13  # of a column
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(
+        commands,
+        "check",
+        run,
+        "measure on your own labels how good a discovery would be",
+        "Hide a quarter of the known categories, and of the labels of the others, discover with "
+        "what is left, and print how much of the hidden comes back: what to expect of `newfound "
+        "discover` on these tables, for one method or several.",
+    )
+    add_tables(command)
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="JSON file to write; as check.json in a run folder its report shows it (default: none "
+        "is written)",
+    )
+    add_force(command, "an existing FILE")
+    command.add_argument(
+        "--draws", metavar="N", default="3", help="how often other categories are hidden"
+    )
+    add_run_flags(command, helps={"method": METHODS})
+    add_output_flags(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Check one method or several on tables."""
+    output = Output(options)
+    out: Path | None = getattr(options, "out", None)
+    _check_file(out, options.force)
+    config, draws = run_config(options), _draws(options.draws)
+    methods = [name.strip() for name in config.method.split(",") if name.strip()]
+    if method_settings(options) and len(methods) > 1:
+        raise InputError("--set is for one method: name one with --method, or leave --set out")
+    corpus, notes = read_corpus(options)
+    notes += encoder_notes(config.encoder)
+    output.notes(notes)
+
+    from newfound.checking.runner import check
+
+    def tell(method: str, draw: int, scores: "DrawScores") -> None:
+        output.detail(
+            f"{method}, draw {draw + 1} of {draws}: all {scores.all:.1f}%, known "
+            f"{scores.known:.1f}%, novel {scores.novel:.1f}%, {scores.n_categories:,} categories"
+        )
+
+    found = check(
+        corpus,
+        config,
+        methods=methods,
+        draws=draws,
+        settings=method_settings(options),
+        stages=output.stages(),
+        tell=tell,
+    )
+    if out is not None:
+        from newfound.storage.check_file import write_check
+
+        write_check(found, out, command=options.command_line)
+    value: dict[str, Any] = {
+        **found.to_dict(),
+        "out": None if out is None else str(out),
+        "notes": notes,
+    }
+    output.result(value, "\n".join(_lines(found, out)))
+
+
+def _check_file(out: Path | None, force: bool) -> None:
+    """Refuse, before the long work, a file that cannot be written or must not be replaced."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise InputError(f"{out} is a folder; name a file, such as {out / 'check.json'}")
+    if out.exists() and not force:
+        raise InputError(f"{out} exists; replace it with --force or choose another name")
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist; make it")
+
+
+def _draws(given: str) -> int:
+    """Return the number of draws."""
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError(f"--draws must be a whole number from 1 up, not {given!r}")
+    return int(given)
+
+
+def _lines(found: "Check", out: Path | None) -> Iterator[str]:
+    """Yield the result for people."""
+    from newfound.checking.check import MEASURES
+
+    first = found.methods[0]
+    hidden = plural(round(first.mean("n_hidden")), "category", "categories")
+    yield (
+        f"{plural(len(first.draws), 'draw')}, each with {hidden} of {found.n_known:,} hidden; "
+        f"{first.mean('known_texts'):,.0f} known and {first.mean('novel_texts'):,.0f} novel texts "
+        "scored. Mean and standard deviation, in percent:\n"
+    )
+    names = max(len("method"), *(len(each.method) for each in found.methods))
+    headings = (heading for heading, _ in MEASURES.values())
+    yield "method".ljust(names) + "".join(f"{heading:>{WIDTH}}" for heading in headings)
+    for each in found.methods:
+        cells = (each.shown(measure) for measure in MEASURES)
+        yield each.method.ljust(names) + "".join(f"{cell:>{WIDTH}}" for cell in cells)
+    yield ""
+    for heading, meaning in MEASURES.values():
+        yield f"{heading:<{WIDTH}}{meaning}"
+    if out is not None:
+        shown = out.name == "check.json" and (out.parent / "run.json").is_file()
+        yield f"\n`newfound report {out.parent}` shows it" if shown else f"\nWritten to {out}"
