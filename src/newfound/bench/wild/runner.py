@@ -167,7 +167,7 @@ def _ask_method(
         result.predicted,
         len(result.categories),
         result.probability,
-        fit=getattr(result, "fit", None),
+        fit=result.fit,
         estimated=None if result.estimate is None else result.estimate.n_categories,
     )
 
