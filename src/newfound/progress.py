@@ -1,5 +1,6 @@
 """Names, times and shows the stages of a run."""
 
+import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ class Stages:
     ----------
     show : bool, optional
         Whether to show a progress bar with the time left; by default where standard error is a
-        terminal.
+        terminal and rich is installed.
     log : callable, optional
         Called with a line of text when a stage ends: its name and how many seconds it took.
 
@@ -34,7 +35,7 @@ class Stages:
     """
 
     def __init__(self, show: bool | None = None, log: Callable[[str], None] | None = None) -> None:
-        self.show = sys.stderr.isatty() if show is None else show
+        self.show = _can_show() if show is None else show
         self.log = log
         self.seconds: dict[str, float] = {}
 
@@ -68,6 +69,11 @@ class Stages:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(name, total=total)
             yield lambda amount: progress.update(task, advance=amount)
+
+
+def _can_show() -> bool:
+    """Return whether progress bars can be shown; a benchmark may run without rich."""
+    return sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
 
 
 def _ignore(amount: int) -> None:

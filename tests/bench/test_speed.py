@@ -2,6 +2,7 @@
 
 import json
 import sys
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from newfound.bench.speed.sample import Sample, draw_distinct_texts, draw_sample
 from newfound.bench.speed.table import section_tables
 from newfound.bench.speed.timing import time_in_turns
 from newfound.cli.main import main
+from newfound.cli.output import Output
 from newfound.data.task import make_task
 from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_maps import EncoderFeatures
@@ -204,7 +206,9 @@ def test_section_prediction_measures_the_real_encoder(
         encoder=tiny_encoder,
         prediction_texts=30,
     )
-    (line,) = sections.measure(options, ["prediction"], tmp_path / "speed.jsonl")
+    (line,) = sections.measure(
+        options, ["prediction"], tmp_path / "speed.jsonl", Output(Namespace())
+    )
     measures = line["measures"]
     first = measures["predict 30 distinct texts, fp32"]
     assert (first["texts"], first["seconds"], first["texts_per_second"]) == (30, 4.0, 7.5)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bench_fakes import save_tiny_data_set
 from support.commands import Command, Refuse, put_task
 from support.small_texts import KNOWN, SmallTask
 
 from newfound.cli.output import json_line
+from newfound.errors import InputError
 
 
 @pytest.fixture
@@ -139,6 +141,66 @@ def test_methods_print_json(command: Command) -> None:
     assert one == next(method for method in value["methods"] if method["name"] == "dpn")
     assert ("epochs", "int") in [(setting["name"], setting["type"]) for setting in one["settings"]]
     assert set(one["efforts"]) == {"fast", "balanced", "best"}
+
+
+@pytest.fixture
+def bench_commands(tiny_encoder: str, tmp_path: Path) -> dict[str, list[str]]:
+    """The arguments of quick `newfound bench` commands, by the command's name."""
+    data = str(save_tiny_data_set(tmp_path / "data"))
+    fixed = ["--data", data, "--data-set", "banking", "--seeds", "0"]
+    model = ["--encoder", tiny_encoder, "--device", "cpu", "--effort", "fast"]
+    speed = ["--texts", "20", "--repeats", "1", "--only", "kmeans", "--encoder", tiny_encoder]
+    commands = {
+        "run": [*fixed, *model, "--method", "bert"],
+        "count": [*fixed, *model],
+        "splits": fixed,
+        "wild": [*fixed, *model, "--methods", "bert", "--designs", "ten"],
+        "speed": ["--data", data, *speed],
+    }
+    return {
+        name: ["bench", name, *flags, "-o", str(tmp_path / f"{name}.jsonl")]
+        for name, flags in commands.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["run", "count", "splits", "wild", "speed"])
+def test_bench_commands_print_their_lines_as_json(
+    name: str, command: Command, bench_commands: dict[str, list[str]], tmp_path: Path
+) -> None:
+    done = command(*bench_commands[name], "--json", "--quiet")
+    assert done.code == 0, done.err
+    assert done.err == ""
+    value = one_object(done.out)
+    written = (tmp_path / f"{name}.jsonl").read_text().splitlines()
+    assert value["lines"] == [json.loads(line) for line in written]
+    assert len(value["lines"]) == 1
+    if name == "run":
+        table = one_object(command("bench", "table", tmp_path / "run.jsonl", "--json").out)
+        assert table["lines"] == value["lines"]
+
+
+def test_verbose_benchmark_prints_seconds_per_stage(
+    command: Command, bench_commands: dict[str, list[str]]
+) -> None:
+    for name in ("run", "wild"):
+        done = command(*bench_commands[name], "-v")
+        assert re.search(r"^encoding: \d+\.\d s$", done.err, re.MULTILINE), done.err
+        assert "[1/1] banking, " in done.err
+        assert re.search(r"^settings: .*given_k=True", done.err, re.MULTILINE)
+        assert "1 new result line in " in done.out
+
+
+def test_quiet_benchmark_still_prints_failures(
+    command: Command, bench_commands: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any, **more: Any) -> None:
+        raise InputError("no such weights")
+
+    monkeypatch.setattr("newfound.bench.runner.fit", fail)
+    done = command(*bench_commands["run"], "--quiet")
+    assert done.code == 1
+    assert "failed: no such weights" in done.err
+    assert "have their lines" not in done.err
 
 
 def test_json_has_no_nan_and_only_what_the_encoding_can_print(

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 
 from benchmarks.rendering.titles import TITLES, in_order, method_name
 from newfound.bench.lines import Line
-from newfound.bench.rows import SCORE_HEADER, Row, markdown, mean_spread, seed_list, select_runs
+from newfound.bench.rows import (
+    SCORE_HEADER,
+    Row,
+    is_run,
+    markdown,
+    mean_spread,
+    seed_list,
+    select_runs,
+)
 
 OF_TABLE_2 = (0.75, 0.1)  # known and labelled ratio
 
@@ -18,7 +26,7 @@ def regimes_table(lines: Sequence[Line]) -> str:
 
 def ratios_table(lines: Sequence[Line]) -> str:
     """Return the runs with K given whose known or labelled ratio is not that of Table 2."""
-    runs = [line for line in lines if "scores" in line]
+    runs = [line for line in lines if is_run(line)]
     ratios = sorted({(line["known_ratio"], line["labelled_ratio"]) for line in runs} - {OF_TABLE_2})
     body = []
     for data_set, title in TITLES.items():

@@ -33,6 +33,9 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         add("count", "estimate the number of categories: one result line per data set and seed")
     )
     _add_splits(add("splits", "count the texts of every part of a split"))
+    _add_wild(
+        add("wild", "run methods on tables as people have them: uneven sizes, few labels, noise")
+    )
     _add_speed(add("speed", "measure encoding, training, k-means and whole commands beside peers"))
     _add_table(add("table", "print result lines as a Markdown table"))
 
@@ -40,10 +43,11 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
 def _lazy(name: str) -> Any:
     """Return a command whose module is imported when it runs, so that --help stays quick."""
 
-    def run(options: argparse.Namespace) -> int | None:
+    def run(options: argparse.Namespace, output: Any) -> int | None:
         from newfound.bench import commands
 
-        return getattr(commands, name)(options)
+        code: int | None = getattr(commands, name)(options, output)
+        return code
 
     return run
 
@@ -186,13 +190,92 @@ def _add_split(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_wild(command: argparse.ArgumentParser) -> None:
+    _add_data(command)
+    command.add_argument(
+        "--data-set",
+        default="all",
+        metavar="NAME[,..]",
+        help="banking, stackoverflow, clinc, hwu64, a file wild/NAME.tsv, or all of the folder",
+    )
+    command.add_argument(
+        "--methods",
+        default="newfound,semi-km,bert,script,oracle",
+        metavar="NAME[,..]",
+        help="methods (`newfound methods` lists them), script (logistic regression with a "
+        "threshold, k-means on the rest), oracle (logistic regression that is told which texts are "
+        "known), hdbscan, bertopic",
+    )
+    command.add_argument(
+        "--designs",
+        default="tenth,ten,archive,absent,none",
+        metavar="NAME[,..]",
+        help="what is labelled of each known category: a tenth, ten texts, 60%% (archive), ten "
+        "with a third of the known categories absent from the unlabelled texts, or none",
+    )
+    command.add_argument(
+        "--sizes",
+        default="natural",
+        metavar="NAME[,..]",
+        help="natural, even, tail10 or tail100: an exponential tail of ratio 10 or 100",
+    )
+    command.add_argument(
+        "--noise",
+        default="0",
+        metavar="R[,..]",
+        help="share of the unlabelled texts that is out of scope, from wild/out_of_scope.tsv",
+    )
+    command.add_argument(
+        "--categories",
+        default="given",
+        metavar="given|auto[,..]",
+        help="whether the true number of categories is given or has to be found",
+    )
+    command.add_argument("--seeds", default="0", metavar="N-N|N[,..]", help="such as 0-4 or 0,2")
+    command.add_argument(
+        "--known-ratio",
+        default="0.75",
+        metavar="R[,..]",
+        help="share of the categories that is known",
+    )
+    command.add_argument(
+        "--limit",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="most texts of a table, out-of-scope texts aside",
+    )
+    _add_method_flags(command, effort="fast")
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=RESULTS / "wild.jsonl",
+        help="file that lines are appended to; a run that has its line there is not run again",
+    )
+
+
 def _add_plan(command: argparse.ArgumentParser) -> None:
     _add_split(command)
+    _add_method_flags(command, effort="best")
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help=f"file that lines are appended to (default: {RESULTS}/DATA_SET.jsonl); a run that has "
+        "its line there is not run again",
+    )
+
+
+def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
     command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
     command.add_argument(
         "--effort",
         choices=("fast", "balanced", "best"),
-        default="best",
+        default=effort,
         help="best follows the publications",
     )
     command.add_argument("--max-tokens", type=int, default=128, help="longer texts are truncated")
@@ -214,13 +297,4 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a setting of the method, repeatable; `newfound methods NAME` lists them",
-    )
-    command.add_argument(
-        "-o",
-        "--out",
-        metavar="FILE",
-        type=Path,
-        default=argparse.SUPPRESS,
-        help=f"file that lines are appended to (default: {RESULTS}/DATA_SET.jsonl); a run that has "
-        "its line there is not run again",
     )

@@ -1,14 +1,13 @@
 """The commands of `newfound bench`, run with parsed options.
 
-`run` and `count` import neither rich nor matplotlib, so that they work where only the packages for
-training are installed.
+Each prints its result and its messages through the `Output` that it is given. `run` and `count`
+import neither rich nor matplotlib, so that they work where only the packages for training are
+installed.
 """
 
 import argparse
 import math
 import os
-import sys
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,90 +22,82 @@ from newfound.bench.lines import (
     read_lines,
     without_repeats,
 )
-from newfound.bench.planning import caches, data_sets, make_plans, names
+from newfound.bench.measuring import Job, Measured, conclude, measure, pending
+from newfound.bench.planning import caches, data_sets, make_plans, names, split_name
 from newfound.bench.planning import splits as asked_splits
 from newfound.bench.rows import NONE
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
+    from newfound.cli.output import Output
 
 # Makes one run: its result line, and a message about it.
 Measure = Callable[["Plan", DataSet, Path | None], tuple[Line, str]]
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, output: "Output") -> int:
     """Run `newfound bench run`: methods on data sets."""
     from newfound.bench.runner import Plan
     from newfound.bench.runner import run as run_one
 
-    def measure(plan: Plan, data: DataSet, cache: Path | None) -> tuple[Line, str]:
-        line, fitted, split = run_one(plan, data, device=_device(options), cache=cache)
+    def measure_one(plan: Plan, data: DataSet, cache: Path | None) -> tuple[Line, str]:
+        line, fitted, split = run_one(
+            plan, data, device=_device(options), cache=cache, stages=output.stages()
+        )
         if hasattr(options, "artefacts"):
             from newfound.bench.artefacts import write_artefact
 
             write_artefact(options.artefacts, line, fitted, split)
         return line, _scores(line)
 
-    return _measure_all(options, names(options.method, "--method"), Plan.line, measure)
+    methods = names(options.method, "--method")
+    return _measure_all(options, output, methods, Plan.line, measure_one)
 
 
-def count(options: argparse.Namespace) -> int:
+def count(options: argparse.Namespace, output: "Output") -> int:
     """Run `newfound bench count`: on the features after pretraining, which are Semi-KM's."""
     from newfound.bench.runner import Plan, count_plan
     from newfound.bench.runner import count as count_one
 
-    def measure(plan: Plan, data: DataSet, cache: Path | None) -> tuple[Line, str]:
-        line = count_one(plan, data, device=_device(options), cache=cache)
+    def measure_one(plan: Plan, data: DataSet, cache: Path | None) -> tuple[Line, str]:
+        line = count_one(plan, data, device=_device(options), cache=cache, stages=output.stages())
         starts = ", ".join(f"{k} from {m} x truth" for m, k in line["overclustering"].items())
         return line, f"{line['estimated']} categories, truth {line['truth']}; {starts}"
 
-    return _measure_all(options, ["semi-km"], count_plan, measure)
+    return _measure_all(options, output, ["semi-km"], count_plan, measure_one)
 
 
 def _measure_all(
     options: argparse.Namespace,
+    output: "Output",
     methods: Sequence[str],
     head: Callable[["Plan"], Line],
-    measure: Measure,
+    measure_one: Measure,
 ) -> int:
     """Measure every plan that has no line yet; return 1 if one of them failed."""
-    plans = make_plans(options, methods)
-    keys = [key_of(head(plan)) for plan in plans]  # settings are checked here, before any work
     place = SEARCH if getattr(options, "search", False) else RESULTS
-    outs = [getattr(options, "out", place / f"{plan.data_set}.jsonl") for plan in plans]
-    there = {key_of(line) for out in set(outs) for line in read_lines(out)}
-    todo = [(p, out) for p, key, out in zip(plans, keys, outs, strict=True) if key not in there]
-    _report(f"{len(plans)} runs; {len(plans) - len(todo)} have their lines already")
-    if not todo:
-        return 0
-    folder = data_folder(getattr(options, "data", None))
-    data = {name: read_data_set(folder, name) for name in {plan.data_set for plan, _ in todo}}
-    failed = 0
-    with caches(getattr(options, "cache", None), [plan for plan, _ in todo]) as cache_of:
-        for number, (plan, out) in enumerate(todo, 1):
-            title = f"[{number}/{len(todo)}] {_title(plan)}"
-            _report(f"{title} ...")
-            try:
-                line, message = measure(plan, data[plan.data_set], cache_of(plan))
-                append_line(out, line)
-            except KeyboardInterrupt:
-                _report(
-                    "interrupted: finished runs are kept; run the same command again for the others"
-                )
-                return 130
-            except InputError as error:
-                failed += 1
-                _report(f"{title} failed: {error}")
-            except Exception:  # one failed run must not stop the others
-                failed += 1
-                traceback.print_exc()
-                _report(f"{title} failed")
-            else:
-                _report(f"{title}: {message} ({line['seconds']['total']:.0f} s)")
-    if failed:
-        _report(f"{failed} of {len(todo)} runs failed; run the same command to try them again")
-    return 1 if failed else 0
+    jobs = [  # settings are checked here, before any work
+        Job(
+            plan,
+            _title(plan),
+            head(plan),
+            getattr(options, "out", place / f"{plan.data_set}.jsonl"),
+        )
+        for plan in make_plans(options, methods)
+    ]
+    todo, done = pending(jobs, output), Measured()
+    if todo:
+        folder = data_folder(getattr(options, "data", None))
+        data = {name: read_data_set(folder, name) for name in {job.plan.data_set for job in todo}}
+        shared = [split_name(job.plan) for job in todo]
+        with caches(getattr(options, "cache", None), shared) as cache_of:
+            done = measure(
+                todo,
+                lambda plan: measure_one(plan, data[plan.data_set], cache_of(split_name(plan))),
+                output,
+            )
+    return conclude(jobs, done, output)
 
 
 def _title(plan: "Plan") -> str:
@@ -128,10 +119,18 @@ def _scores(line: Line) -> str:
     return f"{', '.join(parts)}, {line['categories']['used']} categories"
 
 
-def splits(options: argparse.Namespace) -> None:
+def wild(options: argparse.Namespace, output: "Output") -> int:
+    """Run `newfound bench wild`: methods and peers on tables as people have them."""
+    from newfound.bench.wild.command import run_grid
+
+    return run_grid(options, output)
+
+
+def splits(options: argparse.Namespace, output: "Output") -> None:
     """Run `newfound bench splits`: count the texts of every part of a split."""
     there = {key_of(line) for line in read_lines(options.out)}
     folder = data_folder(getattr(options, "data", None))
+    lines, shown = [], []
     for data_set in data_sets(options.data_set):
         data = read_data_set(folder, data_set)
         for seed, known, labelled in asked_splits(options):
@@ -144,25 +143,30 @@ def splits(options: argparse.Namespace) -> None:
                 "labelled_ratio": labelled,
             }
             counts = split.counts()
+            lines.append({**line, **counts})
             if key_of(line) not in there:
-                append_line(options.out, {**line, **counts})
+                append_line(options.out, lines[-1])
             parts = ", ".join(f"{value} {name}" for name, value in counts.items())
-            print(f"{data_set}, seed {seed}: {parts}")
+            shown.append(f"{data_set}, seed {seed}: {parts}")
+    output.result({"file": str(options.out), "lines": lines}, "\n".join(shown))
 
 
-def fetch(options: argparse.Namespace) -> None:
+def fetch(options: argparse.Namespace, output: "Output") -> None:
     """Run `newfound bench fetch`: download the data sets."""
     from newfound.bench.fetch import HOME
     from newfound.bench.fetch import fetch as fetch_all
 
     folder = Path(getattr(options, "data", None) or os.environ.get("NEWFOUND_DATA") or "data")
-    fetch_all(folder, home=getattr(options, "home", HOME))
-    print(f"The data sets are in {folder}; name that folder with --data or NEWFOUND_DATA.")
+    tell: Callable[[str], None] | None = (lambda text: None) if output.quiet else None
+    files = fetch_all(folder, home=getattr(options, "home", HOME), tell=tell)
+    text = f"The data sets are in {folder}; name that folder with --data or NEWFOUND_DATA."
+    output.result({"folder": str(folder), "files": files}, text)
 
 
-def speed(options: argparse.Namespace) -> None:
+def speed(options: argparse.Namespace, output: "Output") -> None:
     """Run `newfound bench speed`: append one line per section and print the tables."""
-    from newfound.bench.speed.sections import SpeedOptions, chosen_sections, measure
+    from newfound.bench.speed.sections import SpeedOptions, chosen_sections
+    from newfound.bench.speed.sections import measure as measure_sections
     from newfound.bench.speed.table import section_tables
     from newfound.config import EFFORTS
 
@@ -186,25 +190,22 @@ def speed(options: argparse.Namespace) -> None:
         prediction_texts=options.prediction_texts,
         growth_texts=options.growth_texts,
     )
-    print(section_tables(measure(chosen, sections, options.out)), end="")
+    lines = measure_sections(chosen, sections, options.out, output)
+    value = {"file": str(options.out), "lines": lines}
+    output.result(value, section_tables(lines).rstrip("\n"))
 
 
-def table(options: argparse.Namespace) -> None:
+def table(options: argparse.Namespace, output: "Output") -> None:
     """Run `newfound bench table`: print result lines as Markdown."""
     from newfound.bench.table import result_table
 
     for path in options.files:
         if not path.is_file():
             raise InputError(f"{path} is not a file; name files of result lines (.jsonl)")
-    lines = [line for path in options.files for line in read_lines(path)]
-    print(result_table(without_repeats(lines)), end="")
+    lines = without_repeats([line for path in options.files for line in read_lines(path)])
+    output.result({"lines": lines}, result_table(lines).rstrip("\n"))
 
 
 def _device(options: argparse.Namespace) -> str | None:
     """Return the device that the user named."""
     return getattr(options, "device", None)
-
-
-def _report(text: str) -> None:
-    """Print progress to standard error, line by line."""
-    print(text, file=sys.stderr, flush=True)

@@ -25,6 +25,7 @@ CHOSEN = (
     "seed",
     "known_ratio",
     "labelled_ratio",
+    "table",
     "config",
 )
 # Holds the commit if the package was copied out of its checkout.

@@ -56,31 +56,30 @@ def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
 
 
 @contextmanager
-def caches(
-    given: Path | None, plans: Sequence["Plan"]
-) -> Iterator[Callable[["Plan"], Path | None]]:
-    """Yield a function that returns the cache folder of a plan's pretraining.
+def caches(given: Path | None, shared: Sequence[str]) -> Iterator[Callable[[str], Path | None]]:
+    """Yield a function that returns the cache folder of runs that share what it keeps.
 
-    If the user names no folder, runs that share a split get a temporary one. It is removed when the
-    next split begins, because no later run would read it.
+    `shared` has a name for each run, the same for runs that share their pretraining. If the user
+    names no folder, those get a temporary one. It is removed when the next name begins, because no
+    later run would read it.
     """
     if given is not None:
-        yield lambda plan: given
+        yield lambda name: given
         return
-    shared = Counter(map(_split_name, plans))
+    runs = Counter(shared)
     with tempfile.TemporaryDirectory(prefix="newfound-bench-") as root:
 
-        def place(plan: "Plan") -> Path | None:
-            own = Path(root) / _split_name(plan)
+        def place(name: str) -> Path | None:
+            own = Path(root) / name
             for other in Path(root).iterdir():
                 if other != own:
                     shutil.rmtree(other)
-            return own if shared[own.name] > 1 else None
+            return own if runs[name] > 1 else None
 
         yield place
 
 
-def _split_name(plan: "Plan") -> str:
+def split_name(plan: "Plan") -> str:
     """Return a name that runs of the same split share."""
     return f"{plan.data_set} {plan.seed} {plan.known_ratio} {plan.labelled_ratio}"
 

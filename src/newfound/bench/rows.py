@@ -56,6 +56,11 @@ class Row:
         return sorted(line["seed"] for line in self.lines)
 
 
+def is_run(line: Line) -> bool:
+    """Return whether a line is of `newfound bench run`, with or without --search."""
+    return "scores" in line and line.get("kind", "search") == "search"
+
+
 def select_runs(
     lines: Sequence[Line],
     *,
@@ -85,7 +90,7 @@ def select_runs(
     rows: dict[str, Row] = {}
     for line in lines:
         if (
-            "scores" not in line
+            not is_run(line)
             or (data_set is not None and line["data_set"] != data_set)
             or (line["known_ratio"], line["labelled_ratio"]) != (known_ratio, labelled_ratio)
             or line["config"]["given_k"] != given_k

@@ -1,7 +1,5 @@
 """Run a method on a split of a data set; settings and measurements make one result line."""
 
-import importlib.util
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -102,7 +100,12 @@ class Plan:
 
 
 def run(
-    plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
+    plan: Plan,
+    data: DataSet,
+    *,
+    device: str | None = None,
+    cache: Path | None = None,
+    stages: Stages | None = None,
 ) -> tuple[Line, Fitted, Split]:
     """Make one run.
 
@@ -116,6 +119,8 @@ def run(
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the best one.
     cache : Path, optional
         A folder in which runs share their pretraining.
+    stages : Stages, optional
+        What times the stages and shows their progress; by default shown on a terminal.
 
     Returns
     -------
@@ -123,7 +128,7 @@ def run(
         The result line, the fitted method and the split.
     """
     begun = time.perf_counter()
-    stages = Stages(watched())
+    stages = stages or Stages()
     fitted, split = fit(plan, data, stages, device, cache)
     with stages.stage("scoring"):
         cluster = find_method(method_behind(plan.method)).cluster
@@ -151,7 +156,12 @@ def count_plan(plan: Plan) -> Line:
 
 
 def count(
-    plan: Plan, data: DataSet, *, device: str | None = None, cache: Path | None = None
+    plan: Plan,
+    data: DataSet,
+    *,
+    device: str | None = None,
+    cache: Path | None = None,
+    stages: Stages | None = None,
 ) -> Line:
     """Estimate the number of categories (Table 4) and return the result line.
 
@@ -159,7 +169,7 @@ def count(
     does, by over-clustering the pretrained features from a multiple of the true number.
     """
     begun = time.perf_counter()
-    stages = Stages(watched())
+    stages = stages or Stages()
     fitted, split = fit(replace(plan, given_k=False), data, stages, device, cache)
     found, truth = fitted.estimate, split.n_categories
     assert found is not None
@@ -219,11 +229,6 @@ def measured(begun: float, stages: Stages, device: str | None) -> Line:
         "versions": versions(),
         "commit": commit(),
     }
-
-
-def watched() -> bool:
-    """Return True if progress bars can be shown: on a terminal, with rich installed."""
-    return sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
 
 
 def method_behind(name: str) -> str:

@@ -6,24 +6,26 @@ from newfound.bench.lines import Line
 from newfound.bench.rows import (
     SCORE_HEADER,
     differing,
+    is_run,
     markdown,
     mean_seconds,
     seed_list,
     select_runs,
 )
 from newfound.bench.speed.table import section_tables
+from newfound.bench.wild.grid import wild_tables
 from newfound.errors import InputError
 
 HEADER = ("data set", "method", "effort", "encoder", "known", "labelled", "K", "seeds")
 
 
 def result_table(lines: Sequence[Line]) -> str:
-    """Return the runs among result lines as a table, and speed measurements below it.
+    """Return the runs among result lines as tables, and speed measurements below them.
 
     Parameters
     ----------
     lines : sequence of dict
-        Result lines of `newfound bench run` and `newfound bench speed`; others are left out.
+        Result lines of `newfound bench run`, `wild` and `speed`; others are left out.
 
     Returns
     -------
@@ -36,18 +38,18 @@ def result_table(lines: Sequence[Line]) -> str:
     InputError
         If there is neither a run nor a speed measurement.
     """
-    runs, speed = _runs(lines), section_tables(lines)
-    if not runs and not speed:
+    shown = [part for part in (_runs(lines), wild_tables(lines), section_tables(lines)) if part]
+    if not shown:
         raise InputError(
-            "the files hold neither runs nor speed measurements; `newfound bench run` and "
-            "`newfound bench speed` append them"
+            "the files hold neither runs nor speed measurements; `newfound bench run`, `wild` and "
+            "`speed` append them"
         )
-    return "\n".join(filter(None, (runs, speed)))
+    return "\n".join(shown)
 
 
 def _runs(lines: Sequence[Line]) -> str:
     """Return one row per data set, method, encoder, configuration and protocol."""
-    runs = [line for line in lines if "scores" in line and line.get("kind") != "search"]
+    runs = [line for line in lines if is_run(line) and line.get("kind") != "search"]
     protocols = sorted(
         {(line["known_ratio"], line["labelled_ratio"], line["config"]["given_k"]) for line in runs},
         reverse=True,

@@ -1,31 +1,39 @@
 """`newfound bench`: repeat the numbers of the paper and of this project.
 
-The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`.
+The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`
+and `newfound.bench.wild.command`.
 """
 
 import argparse
 
 from newfound.bench.cli import add_commands
-from newfound.cli.flags import Commands, HelpFormatter, new_command
+from newfound.cli.flags import Commands, HelpFormatter, add_output_flags, new_command
+from newfound.cli.output import Output
+
+QUICK = ("table",)  # has neither progress nor notes to print
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command with those below it."""
     group = new_command(
-        commands, "bench", run, "repeat benchmarks: data sets, runs, splits and speed"
+        commands,
+        "bench",
+        run,
+        "repeat benchmarks: data sets, runs, splits and speed",
     )
     add_commands(group)
     for action in group._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
+            for name, command in action.choices.items():
                 command.set_defaults(run=run, measure=command.get_default("run"))
                 command.formatter_class = HelpFormatter
+                add_output_flags(command, works=name not in QUICK)
 
 
 def run(options: argparse.Namespace) -> int | None:
     """Run a command below `newfound bench`."""
     try:
-        code: int | None = options.measure(options)
+        code: int | None = options.measure(options, Output(options))
         return code
     except KeyboardInterrupt:  # result lines are written one by one
         raise KeyboardInterrupt("what was finished is kept") from None

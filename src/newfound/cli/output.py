@@ -33,6 +33,15 @@ class Output:
             for note in notes:
                 print(f"note: {note}", file=sys.stderr)
 
+    def progress(self, text: str) -> None:
+        """Print how far the work has come, unless --quiet is given."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def problem(self, text: str) -> None:
+        """Print what went wrong with a part of the work, with --quiet, too."""
+        print(text, file=sys.stderr, flush=True)
+
     def detail(self, text: str) -> None:
         """Print a line that only --verbose asks for."""
         if self.verbose:

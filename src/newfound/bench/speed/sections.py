@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from newfound.bench.speed.processes import Finished, newfound_command, run_proce
 from newfound.bench.speed.sample import draw_distinct_texts, draw_sample
 from newfound.bench.speed.timing import Measures
 from newfound.errors import InputError
+
+if TYPE_CHECKING:
+    from newfound.cli.output import Output
 
 ON_GPU = ("epochs", "runs")  # if there is one
 WHEN_NAMED = ("growth", *ON_GPU)  # growth takes many minutes
@@ -63,7 +66,9 @@ class SpeedOptions:
     seed: int = 0
 
 
-def measure(options: SpeedOptions, sections: Sequence[str], out: Path) -> list[Line]:
+def measure(
+    options: SpeedOptions, sections: Sequence[str], out: Path, output: "Output"
+) -> list[Line]:
     """Measure the named sections.
 
     Parameters
@@ -74,6 +79,8 @@ def measure(options: SpeedOptions, sections: Sequence[str], out: Path) -> list[L
         Some of the names in `MEASURE`.
     out : Path
         The file that result lines are appended to, one per section.
+    output : Output
+        Where progress and notes go.
 
     Returns
     -------
@@ -82,8 +89,9 @@ def measure(options: SpeedOptions, sections: Sequence[str], out: Path) -> list[L
     """
     lines = []
     for section in sections:
-        print(f"{section} ...", file=sys.stderr, flush=True)
+        output.progress(f"{section} ...")
         measures, notes = MEASURE[section](options)
+        output.notes(notes)
         line = _line(options, section, measures, notes)
         append_line(out, line)
         lines.append(line)
@@ -91,12 +99,10 @@ def measure(options: SpeedOptions, sections: Sequence[str], out: Path) -> list[L
 
 
 def _line(options: SpeedOptions, section: str, measures: Measures, notes: list[str]) -> Line:
-    """Print the notes and return the result line of a section."""
+    """Return the result line of a section."""
     from newfound.devices import describe_device, find_device
     from newfound.versions import versions
 
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
     return {
         "kind": "speed",
         "method": section,

@@ -1,0 +1,177 @@
+"""Score an answer on the unlabelled texts of a table."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, roc_auc_score
+
+from newfound.bench.wild.tables import COUNTED, Table
+
+NONE = -1  # the category of a text that an answer puts nowhere
+BINS = 10  # of the calibration error
+Scores = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method says about the N texts of a table.
+
+    Attributes
+    ----------
+    category : ndarray of int64, shape (N,)
+        Position of each text's category, the table's known ones first; `NONE` for nowhere.
+    n_categories : int
+        Number of categories that the answer has, known ones included.
+    probability : ndarray of float, shape (N,), optional
+        Probability of that category.
+    fit : ndarray of float, shape (N,), optional
+        How well a text fits anywhere, higher is better; by default its probability.
+    estimated : int, optional
+        The method's estimate of the number of categories.
+    known_only : bool
+        Whether only texts of known categories were answered, so that no other score is defined.
+    """
+
+    category: np.ndarray
+    n_categories: int
+    probability: np.ndarray | None = None
+    fit: np.ndarray | None = None
+    estimated: int | None = None
+    known_only: bool = False
+
+
+def score(answer: Answer, table: Table) -> Scores:
+    """Score an answer.
+
+    Parameters
+    ----------
+    answer : Answer
+        Of all texts of the table.
+    table : Table
+        The table with its truth.
+
+    Returns
+    -------
+    dict
+        Over the unlabelled texts that are in scope, in percent: accuracy after one Hungarian
+        matching (all, known, novel, and per_category, its mean over categories), exact_known
+        (texts of known categories that get their own by name), f1_novel (of the verdict novel),
+        nmi and ari. From 0 to 1: auroc of "fits nowhere" (out-of-scope texts against the others)
+        and ece, ece_known, ece_novel (expected calibration error of the matched accuracy). A score
+        that is not defined is None.
+    """
+    rows = np.flatnonzero(table.unlabelled & table.in_scope)
+    truth = np.array([table.truth[row] for row in rows], object)
+    place = {name: position for position, name in enumerate(table.known)}
+    target = np.array([place.get(name, NONE) for name in truth], np.int64)
+    found, is_known = answer.category[rows], target != NONE
+    exact = _percent(found[is_known] == target[is_known])
+    if answer.known_only:
+        return {**dict.fromkeys(SCORES), "exact_known": exact}
+    right = matched(found, truth)
+    per_category = [right[truth == name].mean() for name in sorted(set(truth))]
+    called_novel = (found == NONE) | (found >= len(table.known))
+    auroc = None
+    if not table.in_scope.all():
+        auroc = _auroc(answer, table)
+    sure = None if answer.probability is None else answer.probability[rows]
+    return {
+        "all": _percent(right),
+        "known": _percent(right[is_known]),
+        "novel": _percent(right[~is_known]),
+        "exact_known": exact,
+        "f1_novel": f1(called_novel, ~is_known) if table.known else None,
+        "per_category": _percent(np.array(per_category)),
+        "nmi": round(100 * float(normalized_mutual_info_score(truth, found)), 2),
+        "ari": round(100 * float(adjusted_rand_score(truth, found)), 2),
+        "auroc": auroc,
+        "ece": calibration_error(sure, right),
+        "ece_known": calibration_error(sure, right, is_known),
+        "ece_novel": calibration_error(sure, right, ~is_known),
+    }
+
+
+SCORES = (
+    *("all", "known", "novel", "exact_known", "f1_novel", "per_category", "nmi", "ari"),
+    *("auroc", "ece", "ece_known", "ece_novel"),
+)
+
+
+def category_counts(answer: Answer, table: Table) -> dict[str, int | None]:
+    """Return the true and the found number of categories.
+
+    `true_counted` and `found_counted` leave out novel categories with fewer than five texts.
+    """
+    if answer.known_only:
+        found = counted = None
+    else:
+        free = answer.category[table.unlabelled]
+        sizes = np.bincount(free[free >= len(table.known)], minlength=1)
+        found, counted = answer.n_categories, len(table.known) + int((sizes >= COUNTED).sum())
+    return {
+        "true": table.n_categories,
+        "true_counted": table.n_counted,
+        "used": found,
+        "used_counted": counted,
+        "estimated": answer.estimated,
+    }
+
+
+def matched(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return which texts are right, bool [N], after the matching by which most are.
+
+    A text whose category is `NONE` is never right.
+    """
+    right = np.zeros(len(found), bool)
+    placed = np.flatnonzero(found != NONE)
+    if len(placed) == 0:
+        return right
+    clusters, row = np.unique(found[placed], return_inverse=True)
+    categories, column = np.unique(truth[placed].astype(str), return_inverse=True)
+    table = np.zeros((len(clusters), len(categories)), np.int64)
+    np.add.at(table, (row, column), 1)
+    partner = np.full(len(clusters), -1)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    partner[rows] = columns
+    right[placed] = partner[row] == column
+    return right
+
+
+def f1(called: np.ndarray, truth: np.ndarray) -> float:
+    """Return the F1 score of a verdict, in percent."""
+    both = int((called & truth).sum())
+    return round(200 * both / max(1, int(called.sum()) + int(truth.sum())), 2)
+
+
+def calibration_error(
+    probability: np.ndarray | None, right: np.ndarray, chosen: np.ndarray | None = None
+) -> float | None:
+    """Return the expected calibration error in ten bins of equal width.
+
+    ECE = sum over bins of n_bin / N * |mean probability - share that is right|, over the `chosen`
+    texts; None without probabilities or texts.
+    """
+    if probability is None:
+        return None
+    if chosen is not None:
+        probability, right = probability[chosen], right[chosen]
+    if len(probability) == 0:
+        return None
+    place = np.clip((probability * BINS).astype(np.int64), 0, BINS - 1)
+    gaps = np.bincount(place, weights=probability - right, minlength=BINS)
+    return round(float(np.abs(gaps).sum() / len(probability)), 4)
+
+
+def _auroc(answer: Answer, table: Table) -> float | None:
+    """Return how well the answer separates out-of-scope texts from the other unlabelled ones."""
+    fit = answer.probability if answer.fit is None else answer.fit
+    if fit is None:
+        return None
+    nowhere = ~table.in_scope[table.unlabelled]
+    return round(float(roc_auc_score(nowhere, -fit[table.unlabelled])), 4)
+
+
+def _percent(right: np.ndarray) -> float | None:
+    """Return the mean in percent; None for no texts."""
+    return round(100 * float(right.mean()), 2) if len(right) else None
