@@ -127,7 +127,7 @@ def test_without_labels_discovery_is_unsupervised(
     table.write_text("text\n" + "\n".join(task.texts) + "\n")
     done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
     assert done.code == 0
-    assert "no text is labelled: discovery is purely unsupervised" in done.err
+    assert "no text is labelled: discovery is unsupervised" in done.err
     assert "4 categories: 0 known, 4 novel" in done.out
 
 

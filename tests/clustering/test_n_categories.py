@@ -70,7 +70,7 @@ def test_mate_rates_equal_a_loop_over_texts(seed: int, known: int, k: int) -> No
     assert float(got[1]) == pytest.approx(other / labelled)
 
 
-def test_a_weight_of_two_is_a_category_that_occurs_twice_as_often() -> None:
+def test_weight_of_two_counts_a_category_twice() -> None:
     targets = torch.tensor([0, 0, 0, 1, 1, -1, -1, -1])
     clusters = torch.tensor([0, 0, 0, 1, 1, 0, 1, 1])
     weights = torch.tensor([[1.0, 1.0], [2.0, 1.0]], dtype=torch.float64)
@@ -128,13 +128,13 @@ def test_smoothed_equals_a_loop() -> None:
     assert smoothed([2.0]) == [2.0]
 
 
-def test_without_singles_drops_and_renumbers() -> None:
+def test_drop_single_labels_renumbers_the_others() -> None:
     targets = torch.tensor([2, 0, -1, 1, 2, 3, 3, 3])
     assert without_singles(targets).tolist() == [0, -1, -1, -1, 0, 1, 1, 1]
     assert without_singles(torch.tensor([-1, -1])).tolist() == [-1, -1]
 
 
-def test_principal_keeps_distances_of_points_that_lie_in_few_dimensions() -> None:
+def test_principal_components_keep_distances_of_low_rank_points() -> None:
     draw = torch.Generator().manual_seed(0)
     points = torch.randn(50, 3, generator=draw) @ torch.randn(3, 20, generator=draw) + 7
     points = points.double()
@@ -145,7 +145,7 @@ def test_principal_keeps_distances_of_points_that_lie_in_few_dimensions() -> Non
 
 
 @given(st.integers(1, 500), st.integers(1, 2000))
-def test_ladder_rises_from_low_to_high(low: int, high: int) -> None:
+def test_candidates_rise_from_low_to_high(low: int, high: int) -> None:
     rungs = ladder(low, high)
     assert rungs[0] == low
     assert rungs[-1] == max(high, low + 1)
@@ -173,7 +173,7 @@ def test_labels_give_the_number_of_categories(k: int, known: int, size: int) -> 
     assert max(found.scores) > 0
 
 
-def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
+def test_small_table_is_clustered_repeatedly_for_a_stabler_estimate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points, truth = mixture(16, 50, noise=1.0)
@@ -203,7 +203,7 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
     assert calls.count(4800) == 4
 
 
-def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weight_of_the_silhouette_grows_continuously(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two labels a category; the number has no jump where the silhouette comes in."""
     points, truth = mixture(40, 50)
     targets = some_labels(truth, 30, 0.04)
@@ -227,20 +227,20 @@ def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch)
     assert found.low <= alone < found.n_categories <= found.high
 
 
-def test_overlapping_categories_are_counted_too() -> None:
+def test_overlapping_categories_are_counted() -> None:
     points, truth = mixture(30, 80, noise=1.1)  # k-means gets a good part of the texts wrong
     found = estimate_categories(points, some_labels(truth, 22, 0.15))
     assert abs(found.n_categories - 30) <= 3
 
 
-def test_two_labels_a_category_suffice() -> None:
+def test_two_labels_per_category_suffice() -> None:
     points, truth = mixture(40, 50)
     found = estimate_categories(points, some_labels(truth, 30, 0.04))
     assert abs(found.n_categories - 40) <= 5
 
 
 @pytest.mark.parametrize("k", [2, 10, 40])
-def test_without_labels_the_separation_decides(k: int) -> None:
+def test_without_labels_the_silhouette_decides(k: int) -> None:
     points, truth = mixture(k, 50)
     for targets in (torch.full_like(truth, -1), some_labels(truth, 1, 0.2)):
         found = estimate_categories(points, targets)
@@ -249,7 +249,7 @@ def test_without_labels_the_separation_decides(k: int) -> None:
         assert found.n_categories == found.candidates[found.scores.index(max(found.scores))]
 
 
-def test_known_categories_are_always_kept() -> None:
+def test_estimate_is_at_least_the_number_of_known_categories() -> None:
     points, truth = mixture(3, 60)
     apart = torch.randint(9, truth.shape, generator=torch.Generator().manual_seed(0))
     meaningless = torch.where(torch.arange(len(truth)) % 3 == 0, apart, -1)
@@ -262,7 +262,7 @@ def test_known_categories_are_always_kept() -> None:
         assert min(found.candidates) >= 9
 
 
-def test_the_same_seed_gives_the_same_estimate() -> None:
+def test_same_seed_gives_the_same_estimate() -> None:
     points, truth = mixture(12, 30, noise=0.9)
     targets = some_labels(truth, 8, 0.2)
     assert estimate_categories(points, targets, seed=4) == estimate_categories(
@@ -270,7 +270,7 @@ def test_the_same_seed_gives_the_same_estimate() -> None:
     )
 
 
-def test_nothing_to_discover() -> None:
+def test_estimate_without_texts_to_discover() -> None:
     points, truth = mixture(5, 10, d=80)
     assert estimate_categories(points, truth).n_categories == 5
     same = torch.ones(30, 8)
@@ -281,7 +281,7 @@ def test_nothing_to_discover() -> None:
 
 
 @pytest.mark.parametrize("n", [8, 9, 12, 20])
-def test_few_texts(n: int) -> None:
+def test_estimate_with_few_texts(n: int) -> None:
     points, _ = mixture(2, 10)
     points = points[torch.randperm(20, generator=torch.Generator().manual_seed(1))[:n]]
     for labelled in (0, 1, 2, 4, n - 1):
@@ -291,7 +291,7 @@ def test_few_texts(n: int) -> None:
         assert math.ceil(labelled / 2) <= found.n_categories <= n
 
 
-def test_progress_reaches_its_end() -> None:
+def test_progress_reaches_the_total() -> None:
     points, truth = mixture(6, 30)
     for targets in (some_labels(truth, 4, 0.3), torch.full_like(truth, -1)):
         calls: list[tuple[int, int]] = []

@@ -47,7 +47,7 @@ def trained(
     return train_autoencoder(model, bags, epochs=epochs, stages=Stages(False), **chosen)  # type: ignore[arg-type]
 
 
-def test_the_input_is_tf_idf_with_rows_of_unit_length() -> None:
+def test_input_is_tf_idf_with_unit_rows() -> None:
     model, bags = made(TEXTS)
     dense = bags.dense(torch.tensor([2, 0, 1]))
     for row, text in zip(dense.tolist(), [TEXTS[2], TEXTS[0], TEXTS[1]], strict=True):
@@ -60,7 +60,7 @@ def test_the_input_is_tf_idf_with_rows_of_unit_length() -> None:
         assert row == pytest.approx([x / length for x in wanted], rel=1e-5)
 
 
-def test_a_small_vocabulary_makes_a_narrow_network() -> None:
+def test_small_vocabulary_gives_a_narrow_network() -> None:
     model, bags = made(TEXTS)
     assert sorted(model.vocabulary) == sorted({word for text in TEXTS for word in text.split()})
     assert bags.width == model.encoder[0].in_features == len(model.vocabulary) == 8
@@ -70,7 +70,7 @@ def test_a_small_vocabulary_makes_a_narrow_network() -> None:
     assert bags.width == 1
 
 
-def test_texts_without_a_known_word_are_all_alike() -> None:
+def test_texts_without_known_words_have_equal_codes() -> None:
     model, _ = made(TEXTS)
     codes = model(["zzz", "?!", "", "lost"])
     assert np.array_equal(codes[0], codes[1])
@@ -85,7 +85,7 @@ def test_texts_without_any_word_are_refused() -> None:
         made(["?!", "..."])
 
 
-def test_the_network_is_symmetric_with_a_linear_output() -> None:
+def test_network_is_symmetric_with_a_linear_output() -> None:
     model, _ = made(TEXTS, code=3)
     kinds = [type(layer).__name__ for layer in model.encoder]
     assert kinds == ["Linear", "ReLU"] * 4
@@ -102,7 +102,7 @@ def test_the_network_is_symmetric_with_a_linear_output() -> None:
     assert (torch.from_numpy(linear(TEXTS)) < 0).any()
 
 
-def test_training_learns_to_give_texts_back() -> None:
+def test_training_lowers_the_reconstruction_error() -> None:
     task = small_task()
     model, bags = made(task.texts)
     decoder, history = trained(model, bags, 60)
@@ -121,7 +121,7 @@ def test_history_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trained(*made(TEXTS), 0)[1] == []
 
 
-def test_an_epoch_reads_every_row_once() -> None:
+def test_epoch_holds_every_row_once() -> None:
     parts = batches_of(10, 4, CPU, torch.Generator().manual_seed(0))
     assert [len(part) for part in parts] == [4, 4, 2]
     assert sorted(torch.cat(parts).tolist()) == list(range(10))
@@ -142,7 +142,7 @@ def alive(codes: Tensor) -> list[bool]:
     return (codes > 0).any(0).tolist()
 
 
-def test_dead_units_are_woken_and_others_left_alone() -> None:
+def test_dead_units_are_flipped_and_others_unchanged() -> None:
     model, bags = made(TEXTS)
     wake(model, bags)
     before = codes_of(model, bags)
@@ -160,7 +160,7 @@ def test_dead_units_are_woken_and_others_left_alone() -> None:
     assert torch.equal(linear.encoder[-1].weight, weights)
 
 
-def test_without_waking_a_dead_unit_stays_dead() -> None:
+def test_dead_unit_stays_dead_without_flipping() -> None:
     task = small_task()
     for waking in (True, False):
         model, bags = made(task.texts)
@@ -173,7 +173,7 @@ def test_without_waking_a_dead_unit_stays_dead() -> None:
 # Files.
 
 
-def test_a_stored_map_gives_the_same_codes(tmp_path: Path) -> None:
+def test_saved_map_gives_the_same_codes(tmp_path: Path) -> None:
     model, bags = made(TEXTS, code=4)
     trained(model, bags, 3)
     model.save(tmp_path)
@@ -183,7 +183,7 @@ def test_a_stored_map_gives_the_same_codes(tmp_path: Path) -> None:
     assert np.array_equal(AutoencoderFeatures.load(tmp_path)(later), model(later))
 
 
-def test_a_kept_autoencoder_is_found_by_the_same_start_only(tmp_path: Path) -> None:
+def test_cached_autoencoder_is_read_for_equal_settings_only(tmp_path: Path) -> None:
     def weights(seed: int = 0, **options: object) -> tuple[Tensor, set[str]]:
         model, bags = made(TEXTS, seed=seed)
         stages = Stages(False)
@@ -200,7 +200,7 @@ def test_a_kept_autoencoder_is_found_by_the_same_start_only(tmp_path: Path) -> N
         assert weights(**other)[1] == {"autoencoder"}  # type: ignore[arg-type]
 
 
-def test_precision_is_as_before_after_training() -> None:
+def test_precision_is_restored_after_training() -> None:
     before = torch.backends.cuda.matmul.fp32_precision
     with tensor_cores():
         assert torch.backends.cuda.matmul.fp32_precision == "tf32"

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from newfound.data.words import BREAK, plain, unspaced, words
+from newfound.data.words import BREAK, normalise_text, unspaced, words
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_items, read_json, write_atomically, write_text
 from newfound.progress import Advance
@@ -35,7 +35,7 @@ def cut(text: str) -> list[str]:
     """The lower-cased words of a text."""
     if unspaced(text):  # every run of characters that could be a word; the table knows which are
         return [word for word in words(text) if word != BREAK]
-    return _TOKEN.findall(plain(text).lower())
+    return _TOKEN.findall(normalise_text(text).lower())
 
 
 def parts(word: str) -> list[str]:
