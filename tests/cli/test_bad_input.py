@@ -262,12 +262,12 @@ def test_an_encoder_that_nobody_has(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in ("no-such-encoder-anywhere", "somebody/no-such-encoder", "what is this?"):
         said = refuse("discover", table, "-o", tmp_path / "run", "--encoder", name)
-        assert f"the encoder {name!r} is no folder here and could not be fetched" in said
+        assert f"the encoder {name!r} is not a folder and could not be downloaded" in said
 
 
 def test_a_folder_that_is_no_encoder(refuse: Refuse, tmp_path: Path, table: Path) -> None:
     said = refuse("discover", table, "-o", tmp_path / "run", "--encoder", tmp_path)
-    assert f"config.json is missing: {tmp_path} holds no encoder" in said
+    assert f"config.json is missing: {tmp_path} is not the folder of an encoder" in said
 
 
 def test_more_novel_categories_than_texts_without_a_label(

@@ -300,4 +300,4 @@ def test_a_folder_with_the_short_name_of_an_encoder_gets_a_note(
     assert any(note in line for line in json.loads(Path("run/run.json").read_text())["notes"])
     done = command(*shared, "--encoder", "./tiny")
     assert done.code == 2
-    assert "tiny holds no encoder" in done.err
+    assert "tiny is not the folder of an encoder" in done.err

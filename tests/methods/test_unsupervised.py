@@ -164,7 +164,7 @@ def test_int8_is_refused_without_an_encoder(
         method, tiny_encoder, 4, device="cpu", settings=quick(method, vectors)
     )
     discoverer.fit(small.texts)
-    with pytest.raises(InputError, match="does without one: leave int8 out"):
+    with pytest.raises(InputError, match="this model has none: leave int8 out"):
         discoverer.use_int8(small.texts)
 
 
