@@ -10,7 +10,7 @@ from torch import Tensor
 
 from newfound.clustering import kmeans as module
 from newfound.clustering.kmeans import Clustering, constrained_kmeans, kmeans, nearest
-from newfound.clustering.kmeans_plus_plus import greedy_seeds
+from newfound.clustering.kmeans_plus_plus import greedy_kmeans_plus_plus
 from newfound.clustering.lloyd import Problem, all_starts, one_start
 from newfound.errors import InputError
 
@@ -284,7 +284,7 @@ def _order(one: Clustering, other: Clustering) -> Tensor:
     )
 
 
-# -- starts, seeds, warm starts
+# -- starts, random seeds, initial centres
 
 
 def test_same_seed_gives_the_same_result(texts: tuple[Tensor, Tensor]) -> None:
@@ -330,7 +330,7 @@ def test_kmeans_plus_plus_prefers_distant_points() -> None:
     features = groups.repeat_interleave(8, 0) + 0.01 * torch.randn(
         96, 12, generator=torch.Generator().manual_seed(1)
     )
-    seeds = greedy_seeds(
+    first_centres = greedy_kmeans_plus_plus(
         features,
         features.square().sum(1),
         12,
@@ -338,7 +338,7 @@ def test_kmeans_plus_plus_prefers_distant_points() -> None:
         5,
         torch.Generator().manual_seed(0),
     )
-    for start in seeds:
+    for start in first_centres:
         assert torch.equal(start[0], features[3])
         assert sorted(start.argmax(1).tolist()) == list(range(12))
 
@@ -347,13 +347,13 @@ def test_group_size_does_not_change_kmeans_plus_plus(monkeypatch: pytest.MonkeyP
     features, _ = mixture(300, 8, 5, seed=3)
     given = features[:2]
 
-    def seeds() -> Tensor:
+    def first_centres() -> Tensor:
         draw = torch.Generator().manual_seed(0)
-        return greedy_seeds(features, features.square().sum(1), 9, given, 6, draw)
+        return greedy_kmeans_plus_plus(features, features.square().sum(1), 9, given, 6, draw)
 
-    together = seeds()
+    together = first_centres()
     monkeypatch.setattr("newfound.clustering.kmeans_plus_plus.BLOCK", 3000)
-    assert torch.equal(seeds(), together)
+    assert torch.equal(first_centres(), together)
 
 
 # -- pinned points
@@ -486,7 +486,7 @@ def test_gpu_result_equals_cpu(texts: tuple[Tensor, Tensor]) -> None:
     assert found.centres.is_cuda
     assert torch.equal(found.labels, again.labels)
     assert torch.equal(found.centres, again.centres)
-    # From the same centres both devices go the same way; from seeds a rounding may part them.
+    # From equal initial centres both devices agree; k-means++ may differ by rounding.
     initial = features[:20]
     expected = kmeans(features, 20, initial=initial).inertia
     assert kmeans(features.cuda(), 20, initial=initial).inertia == pytest.approx(expected, rel=1e-3)

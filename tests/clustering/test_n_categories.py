@@ -13,15 +13,15 @@ from newfound.clustering import n_categories as estimate
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import (
     Estimate,
+    drop_single_labels,
     estimate_categories,
+    geometric_range,
     held_out_silhouette,
     known_share,
-    ladder,
     mate_rates,
     overclustering_count,
-    principal,
+    principal_components,
     smoothed,
-    without_singles,
 )
 
 
@@ -130,26 +130,26 @@ def test_smoothed_equals_a_loop() -> None:
 
 def test_drop_single_labels_renumbers_the_others() -> None:
     targets = torch.tensor([2, 0, -1, 1, 2, 3, 3, 3])
-    assert without_singles(targets).tolist() == [0, -1, -1, -1, 0, 1, 1, 1]
-    assert without_singles(torch.tensor([-1, -1])).tolist() == [-1, -1]
+    assert drop_single_labels(targets).tolist() == [0, -1, -1, -1, 0, 1, 1, 1]
+    assert drop_single_labels(torch.tensor([-1, -1])).tolist() == [-1, -1]
 
 
 def test_principal_components_keep_distances_of_low_rank_points() -> None:
     draw = torch.Generator().manual_seed(0)
     points = torch.randn(50, 3, generator=draw) @ torch.randn(3, 20, generator=draw) + 7
     points = points.double()
-    reduced = principal(points, 3)
+    reduced = principal_components(points, 3)
     assert reduced.shape == (50, 3)
     torch.testing.assert_close(torch.pdist(reduced), torch.pdist(points), rtol=1e-5, atol=1e-5)
-    assert principal(points, 20).shape == (50, 20)
+    assert principal_components(points, 20).shape == (50, 20)
 
 
 @given(st.integers(1, 500), st.integers(1, 2000))
 def test_candidates_rise_from_low_to_high(low: int, high: int) -> None:
-    rungs = ladder(low, high)
-    assert rungs[0] == low
-    assert rungs[-1] == max(high, low + 1)
-    assert all(a < b < 1.15 * a + 1.001 for a, b in pairwise(rungs))
+    numbers = geometric_range(low, high)
+    assert numbers[0] == low
+    assert numbers[-1] == max(high, low + 1)
+    assert all(a < b < 1.15 * a + 1.001 for a, b in pairwise(numbers))
 
 
 def test_overclustering_counts_clusters_above_the_share() -> None:
@@ -188,8 +188,8 @@ def test_small_table_is_clustered_repeatedly_for_a_stabler_estimate(
     monkeypatch.setattr(estimate, "kmeans", watched)
 
     def error(most: int) -> float:
-        """Spread of the estimates over seeds, as logarithms."""
-        monkeypatch.setattr(estimate, "MOST_AGAIN", most)
+        """Return the standard deviation of the logarithm of estimates over seeds."""
+        monkeypatch.setattr(estimate, "MAX_REPEATS", most)
         found = [estimate_categories(points, targets, seed=seed) for seed in range(12)]
         return float(torch.tensor([e.n_categories for e in found]).float().log().std())
 
@@ -197,22 +197,22 @@ def test_small_table_is_clustered_repeatedly_for_a_stabler_estimate(
     assert several < once
     calls.clear()
     estimate_categories(points, targets)
-    assert calls.count(800) == 4 * (4500 // 800)  # a start and three grains
+    assert calls.count(800) == 4 * (4500 // 800)  # a first estimate and three numbers of clusters
     calls.clear()
     estimate_categories(points.repeat(6, 1), targets.repeat(6))
     assert calls.count(4800) == 4
 
 
 def test_weight_of_the_silhouette_grows_continuously(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two labels a category; the number has no jump where the silhouette comes in."""
+    """With two labels per category the estimate does not jump where the silhouette joins in."""
     points, truth = mixture(40, 50)
     targets = some_labels(truth, 30, 0.04)
-    far = Estimate(10**9, [1], [1.0], 1, 1, "")  # so far off that a small part of it shows
+    far = Estimate(10**9, [1], [1.0], 1, 1, "")  # so far off that a small weight shows
     monkeypatch.setattr(estimate, "_from_silhouette", lambda *_: far)
 
-    def number(sure: float, unsure: float) -> int:
-        monkeypatch.setattr(estimate, "SURE", sure)
-        monkeypatch.setattr(estimate, "UNSURE", unsure)
+    def number(low: float, high: float) -> int:
+        monkeypatch.setattr(estimate, "LOW_ERROR", low)
+        monkeypatch.setattr(estimate, "HIGH_ERROR", high)
         return estimate_categories(points, targets).n_categories
 
     alone = number(9.0, 10.0)
@@ -220,10 +220,10 @@ def test_weight_of_the_silhouette_grows_continuously(monkeypatch: pytest.MonkeyP
     parts = [number(0.0, width) for width in (0.2, 0.4, 0.8, 1.6, 100.0)]
     assert parts == sorted(parts, reverse=True)
     assert alone == parts[-1] < parts[0] < whole
-    # What the labels say by themselves is told, and stays possible
-    monkeypatch.setattr(estimate, "UNSURE", 1e-9)
+    # The estimate by labels alone is reported and within the range.
+    monkeypatch.setattr(estimate, "HIGH_ERROR", 1e-9)
     found = estimate_categories(points, targets)
-    assert f"labels alone say {alone}, " in found.how
+    assert f"labels alone give {alone}, " in found.how
     assert found.low <= alone < found.n_categories <= found.high
 
 
