@@ -27,7 +27,7 @@ from newfound.methods.autoencoding import (
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training import autoencoder
-from newfound.training.autoencoder import AutoencoderFeatures, Bags, codes_of
+from newfound.training.autoencoder import AutoencoderFeatures, BagOfWords, codes_of
 from newfound.training.losses.student_t import soft_assignment, target_distribution
 
 QUICK: dict[str, Any] = {"epochs": 60, "batch": 16, "learning_rate": 3e-3}
@@ -94,8 +94,8 @@ def test_untrained_codes_are_less_accurate(encoder: Encoder, task: SmallTask) ->
 def coded(texts: list[str], k: int = 4, seed: int = 0, epochs: int = 10) -> Coded:
     """An autoencoder that has learnt a little, and the centres of its codes."""
     torch.manual_seed(seed)
-    model = AutoencoderFeatures.of_texts(texts, 100)
-    bags = Bags.of(model.weights(texts), torch.device("cpu"))
+    model = AutoencoderFeatures.from_texts(texts, 100)
+    bags = BagOfWords.from_csr(model.weights(texts), torch.device("cpu"))
     decoder, history = autoencoder.train_autoencoder(
         model, bags, epochs=epochs, batch=16, learning_rate=3e-3, seed=0, stages=Stages(False)
     )

@@ -15,12 +15,12 @@ from newfound.progress import Stages
 from newfound.training import autoencoder
 from newfound.training.autoencoder import (
     AutoencoderFeatures,
-    Bags,
+    BagOfWords,
     batches_of,
     codes_of,
+    flip_dead_units,
     tensor_cores,
     train_autoencoder,
-    wake,
 )
 
 CPU = torch.device("cpu")
@@ -34,14 +34,14 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(
     texts: list[str], most_words: int = 2000, seed: int = 0, **options: object
-) -> tuple[AutoencoderFeatures, Bags]:
+) -> tuple[AutoencoderFeatures, BagOfWords]:
     torch.manual_seed(seed)
-    model = AutoencoderFeatures.of_texts(texts, most_words, **options)
-    return model, Bags.of(model.weights(texts), CPU)
+    model = AutoencoderFeatures.from_texts(texts, most_words, **options)
+    return model, BagOfWords.from_csr(model.weights(texts), CPU)
 
 
 def trained(
-    model: AutoencoderFeatures, bags: Bags, epochs: int = 30, **options: object
+    model: AutoencoderFeatures, bags: BagOfWords, epochs: int = 30, **options: object
 ) -> tuple[nn.Sequential, list[dict[str, float]]]:
     chosen: dict[str, object] = {"batch": 16, "learning_rate": 3e-3, "seed": 0} | options
     return train_autoencoder(model, bags, epochs=epochs, stages=Stages(False), **chosen)  # type: ignore[arg-type]
@@ -76,12 +76,12 @@ def test_texts_without_known_words_have_equal_codes() -> None:
     assert np.array_equal(codes[0], codes[1])
     assert np.array_equal(codes[0], codes[2])
     assert model([]).shape == (0, 10)
-    nothing = Bags.of(model.weights(["zzz", "?"]), CPU)
+    nothing = BagOfWords.from_csr(model.weights(["zzz", "?"]), CPU)
     assert not nothing.dense(torch.arange(2)).any()
 
 
 def test_texts_without_any_word_are_refused() -> None:
-    with pytest.raises(InputError, match="no text holds a word"):
+    with pytest.raises(InputError, match="no text contains a word"):
         made(["?!", "..."])
 
 
@@ -115,7 +115,7 @@ def test_training_lowers_the_reconstruction_error() -> None:
 
 
 def test_history_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(autoencoder, "LINES", 3)
+    monkeypatch.setattr(autoencoder, "MAX_LINES", 3)
     _, history = trained(*made(TEXTS), 8)
     assert [line["epoch"] for line in history] == [3, 6, 8]
     assert trained(*made(TEXTS), 0)[1] == []
@@ -144,19 +144,19 @@ def alive(codes: Tensor) -> list[bool]:
 
 def test_dead_units_are_flipped_and_others_unchanged() -> None:
     model, bags = made(TEXTS)
-    wake(model, bags)
+    flip_dead_units(model, bags)
     before = codes_of(model, bags)
     assert all(alive(before))
     kill(model, [1, 4])
-    assert wake(model, bags) == 2
+    assert flip_dead_units(model, bags) == 2
     after = codes_of(model, bags)
     assert all(alive(after))
     untouched = [0, 2, 3, 5, 6, 7, 8, 9]
     assert torch.equal(after[:, untouched], before[:, untouched])
-    assert wake(model, bags) == 0
+    assert flip_dead_units(model, bags) == 0
     linear, bags = made(TEXTS, activation="linear")
     weights = linear.encoder[-1].weight.clone()
-    assert wake(linear, bags) == 0
+    assert flip_dead_units(linear, bags) == 0
     assert torch.equal(linear.encoder[-1].weight, weights)
 
 
