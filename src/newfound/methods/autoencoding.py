@@ -4,20 +4,20 @@ All three read TF-IDF weights of words, not the encoder, and use no labels.
 
 1. Train an autoencoder on the TF-IDF weights of the texts.
 2. Run k-means on its codes. SAE ends here.
-3. DEC (Xie et al., ICML 2016): train the soft assignments of the codes to the centres towards their
-   own sharper version, which moves the encoding half and the centres.
-   DCN in TEXTOIR, which the DPN paper used: the same with a share of the reconstruction error (Guo
-   et al., IJCAI 2017, call that IDEC). With `published`, what Yang et al. (ICML 2017) describe
-   instead: codes are pulled to their centre, and centres follow the codes one by one.
+3. DEC (Xie et al., ICML 2016): self-train encoder and centres, so that the soft assignments of
+   codes to centres approach a sharper target.
+   DCN in TEXTOIR, which the DPN paper used: the same with a weighted reconstruction error (IDEC;
+   Guo et al., IJCAI 2017). With `published`, the DCN of Yang et al. (ICML
+   2017): codes are pulled to their centre, and centres follow the codes one by one.
 4. A text belongs to the nearest centre.
 
 Departures from TEXTOIR:
 
-- The vocabulary comes from the training texts only, as the validation part holds known categories
-  only.
-- Dead code units are reinitialised (`autoencoder.wake`).
-- Words are tokenised as everywhere in this package, so that one-letter words and scripts without
-  spaces count.
+- The vocabulary comes from the training texts only, because validation texts are of known
+  categories only.
+- Dead code units are negated (`autoencoder.flip_dead_units`).
+- Texts are split into words as everywhere in this package, so one-letter words and scripts
+  without spaces count.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.autoencoder import (
     AutoencoderFeatures,
-    Bags,
+    BagOfWords,
     batches_of,
     codes_of,
     tensor_cores,
@@ -66,7 +66,7 @@ class AutoencoderConfig:
     vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
     activation: Literal["relu", "linear"] = setting("relu", "activation of the code units")
-    waking: bool = setting(True, "reinitialise code units that are zero for every text")
+    waking: bool = setting(True, "negate the weights of code units that are zero for every text")
     epochs: int = setting(5000, "epochs of the autoencoder")
     batch: int = setting(4096, "texts per step of the autoencoder", low=1)
     learning_rate: float = setting(1e-3, "learning rate of Adam for the autoencoder")
@@ -145,7 +145,7 @@ class Trained:
 
     model: AutoencoderFeatures
     decoder: nn.Sequential
-    bags: Bags
+    bags: BagOfWords
     history: list[dict[str, Any]]
 
 
@@ -230,12 +230,12 @@ def train_on_words(
     if isinstance(config, DCNConfig) and config.published:
         epochs, batch = config.published_pretraining, config.published_batch
         rate = config.published_learning_rate
-    torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
-    model = AutoencoderFeatures.of_texts(
+    torch.manual_seed(seed)  # initial weights are drawn on the CPU: equal on every device
+    model = AutoencoderFeatures.from_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
     ).to(encoder.backbone.words.weight.device)
     with stages.stage("weighing words"):
-        bags = Bags.of(model.weights(task.texts), model.device)
+        bags = BagOfWords.from_csr(model.weights(task.texts), model.device)
     decoder, history = train_autoencoder(
         model,
         bags,
@@ -271,9 +271,9 @@ def cluster_codes(
 def refine(
     coded: Coded, config: RefinementConfig, reconstruction: float, seed: int, stages: Stages
 ) -> None:
-    """Train the encoding half and the centres towards sharper assignments, in place.
+    """Train encoder and centres towards a sharper target, in place.
 
-    With a weight for the `reconstruction` error the decoding half is trained, too (IDEC).
+    With a weight for the `reconstruction` error the decoder is trained, too (IDEC).
     """
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     weights = [*model.encoder.parameters(), centres.requires_grad_()]
@@ -285,7 +285,7 @@ def refine(
             if step % config.refresh == 0:
                 targets, labels, line = _refreshed(model, bags, centres, before)
                 coded.history.append(line | {"stage": "refining", "step": step})
-                # At the first refresh there is nothing yet that could have moved.
+                # The first refresh has no earlier clusters to compare with.
                 if before is not None and line["moved"] < config.tolerance:
                     break
                 before = labels
@@ -293,7 +293,7 @@ def refine(
                 break
             given = bags.dense(rows)
             codes = model.encoder(given)
-            # Targets are kept by text, so a batch in any order finds its own.
+            # Targets are indexed by text, because batches are in random order.
             loss = self_training_loss(soft_assignment(codes, centres), targets[rows])
             if reconstruction > 0:
                 loss = loss + reconstruction * F.mse_loss(decoder(codes), given)
@@ -302,7 +302,7 @@ def refine(
     centres.requires_grad_(False)
 
 
-def _endless(bags: Bags, config: RefinementConfig, seed: int) -> Iterator[Tensor]:
+def _endless(bags: BagOfWords, config: RefinementConfig, seed: int) -> Iterator[Tensor]:
     """Yield batches of rows, epoch after epoch."""
     draw = torch.Generator().manual_seed(seed)
     while True:
@@ -311,7 +311,7 @@ def _endless(bags: Bags, config: RefinementConfig, seed: int) -> Iterator[Tensor
 
 @torch.no_grad()
 def _refreshed(
-    model: AutoencoderFeatures, bags: Bags, centres: Tensor, before: Tensor | None
+    model: AutoencoderFeatures, bags: BagOfWords, centres: Tensor, before: Tensor | None
 ) -> tuple[Tensor, Tensor, dict[str, Any]]:
     """Return the targets of all texts [N, K], their clusters [N], and a line for the history."""
     shares = soft_assignment(codes_of(model, bags), centres)
@@ -340,7 +340,7 @@ def _descend(
 
 
 def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
-    """Train as Yang et al. do: reconstruct, pull codes to their centres, let centres follow."""
+    """Train as Yang et al.: reconstruct, pull codes to their centres, move centres to codes."""
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     counts = centres.new_full((len(centres),), INITIAL_COUNT)
 
@@ -371,11 +371,11 @@ def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) 
 
 @torch.no_grad()
 def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> None:
-    """Move each centre by its codes, in place: for one after the other c += 1, m += (z - m) / c.
+    """Move each centre to the running mean of its codes, in place: c += 1, m += (z - m) / c.
 
-    A whole batch [B, d] at once: that recursion is the running mean, so its end has a closed form.
+    For a whole batch [B, d] this recursion has a closed form.
     """
-    # A product with ones and zeros: repeatable on a GPU.
+    # A product with one-hot rows is deterministic on a GPU.
     numbers = torch.arange(len(centres), device=codes.device)
     chosen = (clusters[:, None] == numbers).to(codes.dtype)  # [B, K]
     new = counts + chosen.sum(0)
@@ -385,7 +385,7 @@ def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> 
 
 
 def _finalise(task: Task, coded: Coded, name: str) -> Fitted:
-    """Take the centres as prototypes: the nearest one has the largest soft assignment, too."""
+    """Use the centres as prototypes; the nearest one also has the largest soft assignment."""
     notes = []
     if task.known:
         notes.append(f"{name} ignores labels: they only name the nearest clusters")
