@@ -12,8 +12,8 @@ from newfound.clustering import assignment as module
 from newfound.clustering.assignment import (
     GRID,
     NOISE,
-    USUAL,
-    USUAL_SPREAD,
+    TYPICAL_SPREAD,
+    TYPICAL_TEMPERATURE,
     assign,
     calibrate,
     fit_temperature,
@@ -156,7 +156,7 @@ def test_the_calibrated_temperature_is_the_best_of_the_grid_by_an_obvious_loop()
     costs = {}
     for share in GRID:
         temperature = share * scale
-        cost = (math.log(share) - math.log(USUAL)) ** 2 / (2 * USUAL_SPREAD**2)
+        cost = (math.log(share) - math.log(TYPICAL_TEMPERATURE)) ** 2 / (2 * TYPICAL_SPREAD**2)
         for one, category in zip(features, unseen, strict=True):
             if category >= 0:
                 cost -= math.log(probabilities(one[None], prototypes, temperature)[0, category])
@@ -181,7 +181,7 @@ def test_without_unseen_labels_the_temperature_is_the_usual_one() -> None:
     features, prototypes = draw(100, 3, 8, 0)
     nearest = squared_distances(features, prototypes).min(1).mean()
     found = calibrate(features, prototypes, np.full(100, -1))
-    assert found == pytest.approx(USUAL * nearest, rel=GRID[1] / GRID[0] - 1)
+    assert found == pytest.approx(TYPICAL_TEMPERATURE * nearest, rel=GRID[1] / GRID[0] - 1)
     assert calibrate(features[:0], prototypes, np.empty(0, np.int64)) > 0
     same = np.ones((5, 2), np.float32)
     assert calibrate(same, same[:1], np.full(5, -1)) > 0

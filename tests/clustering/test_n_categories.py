@@ -189,7 +189,7 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
 
     def error(most: int) -> float:
         """Spread of the estimates over seeds, as logarithms."""
-        monkeypatch.setattr(estimate, "MOST_AGAIN", most)
+        monkeypatch.setattr(estimate, "MAX_REPEATS", most)
         found = [estimate_categories(points, targets, seed=seed) for seed in range(12)]
         return float(torch.tensor([e.n_categories for e in found]).float().log().std())
 
@@ -203,7 +203,7 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
     assert calls.count(4800) == 4
 
 
-def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weight_of_the_silhouette_grows_with_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two labels a category; the number has no jump where the silhouette comes in."""
     points, truth = mixture(40, 50)
     targets = some_labels(truth, 30, 0.04)
@@ -211,8 +211,8 @@ def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(estimate, "_from_silhouette", lambda *_: far)
 
     def number(sure: float, unsure: float) -> int:
-        monkeypatch.setattr(estimate, "SURE", sure)
-        monkeypatch.setattr(estimate, "UNSURE", unsure)
+        monkeypatch.setattr(estimate, "CERTAIN", sure)
+        monkeypatch.setattr(estimate, "UNCERTAIN", unsure)
         return estimate_categories(points, targets).n_categories
 
     alone = number(9.0, 10.0)
@@ -221,9 +221,9 @@ def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch)
     assert parts == sorted(parts, reverse=True)
     assert alone == parts[-1] < parts[0] < whole
     # What the labels say by themselves is told, and stays possible
-    monkeypatch.setattr(estimate, "UNSURE", 1e-9)
+    monkeypatch.setattr(estimate, "UNCERTAIN", 1e-9)
     found = estimate_categories(points, targets)
-    assert f"labels alone say {alone}, " in found.how
+    assert f"labels alone give {alone}, " in found.how
     assert found.low <= alone < found.n_categories <= found.high
 
 

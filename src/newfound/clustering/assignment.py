@@ -6,8 +6,8 @@ CHUNK = 65536  # rows at a time, so that memory stays flat
 SAME = 1e-9  # distances that differ by less, relative to the prototypes' lengths, are equal
 # Temperatures to choose from, as shares of the mean squared distance to the nearest prototype
 GRID = np.geomspace(1 / 64, 1, 25)
-USUAL = 0.18  # of that distance: the usual temperature, and the spread of its logarithm
-USUAL_SPREAD = 0.3
+TYPICAL_TEMPERATURE = 0.18  # as such a share, and the spread of its logarithm
+TYPICAL_SPREAD = 0.3
 NOISE = 1e-3  # a text's features differ by less than this between batches, relative to their length
 
 
@@ -91,7 +91,7 @@ def calibrate(features: np.ndarray, prototypes: np.ndarray, unseen: np.ndarray) 
     scale = _nearest_mean(features, prototypes)
     grid, labelled = scale * GRID, unseen >= 0
     surprise = _surprise(features[labelled], prototypes, unseen[labelled], grid)
-    surprise += np.square(np.log(grid / (USUAL * scale)) / USUAL_SPREAD) / 2
+    surprise += np.square(np.log(grid / (TYPICAL_TEMPERATURE * scale)) / TYPICAL_SPREAD) / 2
     return float(grid[surprise.argmin()])
 
 

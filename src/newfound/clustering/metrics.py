@@ -1,4 +1,4 @@
-"""How well a clustering recovers the truth: accuracy by one matching, NMI, ARI."""
+"""Scores of a clustering against the truth: accuracy by one matching, NMI and ARI."""
 
 import math
 from collections.abc import Collection, Hashable
@@ -12,24 +12,52 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores in percent; a part that has no texts is nan."""
+    """Scores in percent; nan for a part without texts.
+
+    Attributes
+    ----------
+    all, known, novel : float
+        Accuracy over all texts, over those whose true category is known, and over the others.
+    nmi : float
+        Normalised mutual information.
+    ari : float
+        Adjusted Rand index.
+    """
 
     all: float
-    known: float  # over texts whose true category is known
-    novel: float  # over the others
+    known: float
+    novel: float
     nmi: float
     ari: float
 
     def to_dict(self) -> dict[str, float]:
-        """Give the scores as plain numbers by name."""
+        """Return the scores by name."""
         return asdict(self)
 
 
 def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]) -> Scores:
-    """Score `predicted` clusters against `truth`, of whose values `known` were labelled somewhere.
+    """Score clusters against the true categories.
 
     There is one matching for all texts. Accuracy on known and on novel categories is read from it:
     a matching for each part would let a cluster count as two categories.
+
+    Parameters
+    ----------
+    predicted : array-like of shape [N]
+        Cluster of each text, of any kind of value.
+    truth : array-like of shape [N]
+        True category of each text.
+    known : collection
+        The categories that were labelled.
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> accuracy([0, 0, 1, 1], ["fee", "fee", "card", "fee"], known={"fee"}).all
+    75.0
     """
     _, categories, table = _contingency(predicted, truth)
     rows, columns = linear_sum_assignment(table, maximize=True)
@@ -49,7 +77,7 @@ def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]
 def _contingency(
     predicted: ArrayLike, truth: ArrayLike
 ) -> tuple[list[Hashable], list[Hashable], NDArray[np.int64]]:
-    """Count texts by cluster (rows) and category (columns)."""
+    """Return clusters, categories, and the number of texts by cluster and category."""
     clusters, row = _numbered(predicted)
     categories, column = _numbered(truth)
     if len(row) != len(column) or not len(row):
@@ -60,10 +88,11 @@ def _contingency(
 
 
 def _numbered(values: ArrayLike) -> tuple[list[Hashable], NDArray[np.int64]]:
-    """Give the distinct values and each value's index among them."""
+    """Return the distinct values and each value's index among them."""
     distinct, index = np.unique(np.asarray(values), return_inverse=True)
     return distinct.tolist(), index.reshape(-1)
 
 
 def _percent(part: int, whole: int) -> float:
+    """Return a percentage; nan of nothing."""
     return 100 * float(part) / float(whole) if whole else math.nan

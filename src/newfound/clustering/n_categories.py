@@ -1,16 +1,20 @@
-"""How many categories there are, known and novel together.
+"""Estimate the number of categories, known and novel together.
 
-Labelled texts are a sample of their categories, and a sample tells how large the whole is. In any
-clustering, the share of a labelled text's cluster mates that carry its own label is the labelling
-rate times the purity of the cluster; mates with another label show what is lost to impurity. The
-rate gives the mean size of a known category, and the number of texts divided by that size is the
-number of categories. This holds for every number of clusters, fine or coarse, so nothing has to
-be guessed first. It is right as far as novel categories are, on average, as large as known ones,
-and as labels are a sample at one rate: a fixed number of labels for categories of very unequal
-size makes it too high, smaller novel categories make it too low.
+Labelled texts are a sample of their categories, from which the size of the whole can be estimated.
 
-Where labels tell little, the number is taken at which clusters found in one half of the texts
-separate the other half best.
+1. Cluster the texts by k-means, on principal components, with several numbers of clusters.
+2. Compute the share of a labelled text's cluster mates that carry its own label. It is the
+   labelling rate times the purity of the cluster, for any number of clusters. Mates with another
+   label show what is lost to impurity.
+3. The labelling rate gives the mean size of a known category. The number of texts divided by that
+   size is the number of categories.
+4. Resample the known categories for the range of the estimate.
+5. Where labels are too few, also take the number at which clusters found in one half of the texts
+   separate the other half best (held-out silhouette), and average the two.
+
+The estimate assumes that novel categories are as large as known ones on average, and that labels
+are a sample at one rate. A fixed number of labels for categories of very unequal size makes it too
+high; smaller novel categories make it too low.
 """
 
 import math
@@ -26,29 +30,44 @@ Progress = Callable[[int, int], None]
 
 DIMENSIONS = 64  # clusterings run on this many principal components
 ITERATIONS = 10  # of k-means: rates and silhouettes need no converged clusters
-GRAINS = (1.0, 1.25, 1.5)  # numbers of clusters that labels are read from, in estimates
-ENOUGH = 4500  # texts in clusterings of one grain: those of a small table are noisy, and quick
-MOST_AGAIN = 8  # clusterings of one grain
+FACTORS = (1.0, 1.25, 1.5)  # numbers of clusters to use, as multiples of a first estimate
+REPEAT_TEXTS = 4500  # repeat a clustering until so many texts are clustered: small tables are noisy
+MAX_REPEATS = 8
 RESAMPLES = 400  # of the known categories, for the range
 HALF = 3000  # at most this many texts in each half that a silhouette is computed on
 SILHOUETTE_ERROR = 0.35  # standard error of the logarithm of a number found by silhouette
-SURE, UNSURE = 0.2, 0.3  # standard errors of the logarithm: up to the first labels alone decide,
-# from the second on the silhouette has its whole say, and between them a part of it
+# Standard errors of the logarithm: up to the first labels alone decide, from the second on the
+# silhouette has its full weight, and between them a part of it
+CERTAIN, UNCERTAIN = 0.2, 0.3
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The number of categories with the curve and the range behind it."""
+    """An estimated number of categories, with its range and the curve behind it.
+
+    Attributes
+    ----------
+    n_categories : int
+        The estimate.
+    candidates : list of int
+        Numbers that were considered.
+    scores : list of float
+        Score of each candidate: support by the labels, or separation of held-out texts.
+    low, high : int
+        Range of the estimate.
+    how : str
+        One sentence for the user on how it was estimated.
+    """
 
     n_categories: int
     candidates: list[int]
-    scores: list[float]  # of the candidates: support by labels, or separation of held-out texts
+    scores: list[float]
     low: int
     high: int
-    how: str  # one sentence for the user
+    how: str
 
     def to_dict(self) -> dict[str, object]:
-        """Give plain values for a JSON file."""
+        """Return plain values for a JSON file."""
         return {
             "estimate": self.n_categories,
             "candidates": self.candidates,
@@ -62,18 +81,18 @@ class Estimate:
 def overclustering_count(
     features: Tensor, k_start: int, *, share: float = 0.9, seed: int = 0
 ) -> int:
-    """Count the clusters above `share` of the mean size among `k_start`: the paper's way."""
+    """Count the clusters above `share` of the mean size among `k_start`, as the DPN paper does."""
     labels = kmeans(features, k_start, starts=1, seed=seed).labels
     sizes = torch.bincount(labels, minlength=k_start)
     return int((sizes > share * len(features) / k_start).sum())
 
 
 def mate_rates(targets: Tensor, clusters: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean share of a labelled text's cluster mates with its own and with another label.
+    """Return the mean share of a labelled text's cluster mates with its own and another label.
 
-    `weights` [R, M] counts each category so many times; the result has one pair of rates a row.
-    A category with n labels has only n - 1 for each of its texts to meet, so the own share is
-    scaled by n / (n - 1): a rate of labelling, not of what is left of it.
+    `weights` [R, M] weights the categories; the result has one pair of rates per row. A text of a
+    category with n labels can meet only n - 1 of them, so the own share is scaled by n / (n - 1) to
+    a labelling rate.
     """
     known = targets >= 0
     table = torch.zeros(weights.shape[1], int(clusters.max()) + 1, dtype=torch.float64)
@@ -88,7 +107,7 @@ def mate_rates(targets: Tensor, clusters: Tensor, weights: Tensor) -> tuple[Tens
 
 
 def known_share(own: Tensor, other: Tensor, labelled: Tensor, known: int) -> Tensor:
-    """Share p of all texts that belongs to known categories, from the rates of `mate_rates`.
+    """Return the share p of all texts that belongs to known categories, from `mate_rates`.
 
     `labelled` is the labelled share of all texts, so the labelling rate is labelled / p. A mate of
     another category is of a known one with probability (p - p/M) / (1 - p/M), and the rate is
@@ -101,9 +120,9 @@ def known_share(own: Tensor, other: Tensor, labelled: Tensor, known: int) -> Ten
 
 
 def held_out_silhouette(train: Tensor, test: Tensor, k: int, seed: int) -> float:
-    """How much nearer texts are to their own centre than to the next, centres from others.
+    """Return the mean simplified silhouette of `test` [n, d] with k centres found in `train`.
 
-    Centres come from `train`, so that more clusters are not better by themselves.
+    Centres come from other texts, so that more clusters are not better by themselves.
     """
     centres = kmeans(train, k, starts=1, seed=seed, max_iterations=ITERATIONS).centres
     nearest = torch.cdist(test, centres).topk(2, largest=False).values  # [n, 2]
@@ -113,9 +132,34 @@ def held_out_silhouette(train: Tensor, test: Tensor, k: int, seed: int) -> float
 def estimate_categories(
     features: Tensor, targets: Tensor, *, seed: int = 0, progress: Progress | None = None
 ) -> Estimate:
-    """Estimate how many categories `features` [N, d] hold; `targets` [N] is -1 where unlabelled.
+    """Estimate how many categories there are, known and novel together.
 
-    Never less than the known ones. `progress` is called with clusterings done and to do.
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    targets : Tensor of shape [N]
+        Known category of each text, -1 where unlabelled.
+    seed : int
+        Random seed.
+    progress : callable, optional
+        Called with the number of clusterings done and to do.
+
+    Returns
+    -------
+    Estimate
+        Never fewer than the known categories.
+
+    Examples
+    --------
+    >>> import torch
+    >>> centres = 20 * torch.eye(6)
+    >>> noise = torch.randn(300, 6, generator=torch.Generator().manual_seed(0))
+    >>> features = centres.repeat_interleave(50, 0) + noise
+    >>> targets = torch.full((300,), -1)
+    >>> for category in range(4):  # ten labels in each of four categories
+    ...     targets[50 * category : 50 * category + 10] = category
+    >>> estimate_categories(features, targets).n_categories
+    6
     """
     targets = targets.cpu()
     known = int(targets.max()) + 1 if len(targets) else 0
@@ -135,7 +179,7 @@ def estimate_categories(
 def _from_labels(
     points: Tensor, targets: Tensor, counted: int, known: int, seed: int, progress: Progress | None
 ) -> Estimate:
-    """Read the number off the labelling rate; ask the silhouette too where labels are few."""
+    """Estimate by the labelling rate, and by the silhouette, too, where labels are few."""
     n = len(points)
     draws = torch.Generator().manual_seed(seed)
     weights = torch.empty(RESAMPLES, counted, dtype=torch.float64).exponential_(generator=draws)
@@ -143,38 +187,38 @@ def _from_labels(
     weights *= counted / weights.sum(1, keepdim=True)
     labelled = weights @ torch.bincount(targets[targets >= 0]).double() / n  # [1 + R]
 
-    again = min(MOST_AGAIN, max(1, ENOUGH // n))
+    repeats = min(MAX_REPEATS, max(1, REPEAT_TEXTS // n))
 
     def numbers(clusters: list[int], first: int) -> Tensor:
-        """Estimates [1 + R] from clusterings into so many clusters, their rates averaged."""
+        """Return estimates [1 + R] from clusterings into so many clusters, rates averaged."""
         own, other = torch.zeros_like(labelled), torch.zeros_like(labelled)
-        clusters = clusters * again
+        clusters = clusters * repeats
         for i, k in enumerate(clusters):
             k = max(2, min(k, n // 2))
             found = kmeans(points, k, starts=1, seed=seed + first + i, max_iterations=ITERATIONS)
             rates = mate_rates(targets, found.labels.cpu(), weights)
             own, other = own + rates[0] / len(clusters), other + rates[1] / len(clusters)
             if progress is not None:
-                progress(first + i + 1, again * (1 + len(GRAINS)))
+                progress(first + i + 1, repeats * (1 + len(FACTORS)))
         return counted / known_share(own, other, labelled, counted)
 
     start = float(numbers([max(round(1.25 * counted), round(math.sqrt(n / 2)))], 0)[0])
-    found = numbers([round(grain * start) for grain in GRAINS], again)
+    found = numbers([round(factor * start) for factor in FACTORS], repeats)
     spread = float(found[1:].log().std())
     how = (
         f"about {100 * counted / float(found[0]):.0f}% of the texts belong to the {counted} "
-        "categories with labels, judging by how often their cluster mates are labelled; the "
-        "others make up the rest at the same mean size"
+        "categories with labels, as estimated from how often texts in the same cluster are "
+        "labelled; novel categories are assumed to have the same mean size"
     )
     by_labels = float(found[0])
-    if spread > SURE:
+    if spread > CERTAIN:
         second = _from_silhouette(points, max(known, 2), seed, None).n_categories
-        say = spread**2 / (SILHOUETTE_ERROR**2 + spread**2)
-        say *= min(1.0, (spread - SURE) / (UNSURE - SURE))
-        found = ((1 - say) * found.log() + say * math.log(second)).exp()
+        weight = spread**2 / (SILHOUETTE_ERROR**2 + spread**2)
+        weight *= min(1.0, (spread - CERTAIN) / (UNCERTAIN - CERTAIN))
+        found = ((1 - weight) * found.log() + weight * math.log(second)).exp()
         how += (
-            f"; labels alone say {max(known, round(by_labels))}, but too little to be sure, so "
-            f"{second}, where clusters separate best, was weighed in"
+            f"; labels alone give {max(known, round(by_labels))}, but they are few, so this was "
+            f"averaged with {second}, where clusters separate best"
         )
     found = found.clamp(min=known)
     best = round(float(found[0]))
@@ -182,13 +226,13 @@ def _from_labels(
     first, last = max(known, round(0.75 * min(low, best))), round(1.25 * max(high, best)) + 1
     candidates = sorted({best, *ladder(first, last, step=1.05)})
     scores = [float(((found[1:] / k).log().abs() < 0.05).double().mean()) for k in candidates]
-    # What labels alone say stays possible, whatever was weighed in
+    # The estimate by labels alone stays in the range, whatever it was averaged with
     ends = (low, high, best, max(known, round(by_labels)))
     return Estimate(best, candidates, scores, min(ends), max(ends), how + ".")
 
 
 def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress | None) -> Estimate:
-    """Take the number of clusters that separates held-out texts best."""
+    """Estimate by the number of clusters that separates held-out texts best."""
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
     half = min(len(points) // 2, HALF)
     first, second = points[order[:half]], points[order[half : 2 * half]]
@@ -203,7 +247,7 @@ def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress |
         scores.append(sum(both) / 2)
         if progress is not None:
             progress(i + 1, len(candidates))
-    scores = smoothed(scores)  # one clustering is a noisy witness
+    scores = smoothed(scores)  # the score of a single clustering is noisy
     best = max(range(len(scores)), key=lambda i: scores[i])
     close = [k for k, score in zip(candidates, scores, strict=True) if score > 0.97 * scores[best]]
     how = "clusters found in one half of the texts separate the other half best at this number."
@@ -211,7 +255,7 @@ def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress |
 
 
 def smoothed(values: list[float]) -> list[float]:
-    """Average each value with its neighbours, weights 1, 2, 1; the ends repeat themselves."""
+    """Average each value with its neighbours, weights 1, 2, 1; the ends are repeated."""
     padded = [values[0], *values, values[-1]]
     return [(padded[i] + 2 * padded[i + 1] + padded[i + 2]) / 4 for i in range(len(values))]
 
@@ -227,7 +271,7 @@ def without_singles(targets: Tensor) -> Tensor:
 
 
 def principal(features: Tensor, dimensions: int) -> Tensor:
-    """Project on the directions of largest variance: clustering is several times faster there."""
+    """Project on the directions of largest variance, where clustering is several times faster."""
     centred = features - features.mean(0)
     if centred.shape[1] <= dimensions:
         return centred
@@ -236,7 +280,7 @@ def principal(features: Tensor, dimensions: int) -> Tensor:
 
 
 def ladder(low: int, high: int, step: float = 1.15) -> list[int]:
-    """Whole numbers from `low` to `high`, each about `step` times the one before."""
+    """Return whole numbers from `low` to `high`, each about `step` times the one before."""
     rungs = max(1, math.ceil(math.log(max(high, low + 1) / low) / math.log(step)))
     ratio = max(high, low + 1) / low
     return sorted({round(low * ratio ** (i / rungs)) for i in range(rungs + 1)})
