@@ -203,7 +203,9 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
     assert calls.count(4800) == 4
 
 
-def test_the_weight_of_the_silhouette_grows_with_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weight_of_the_silhouette_grows_with_the_standard_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two labels a category; the number has no jump where the silhouette comes in."""
     points, truth = mixture(40, 50)
     targets = some_labels(truth, 30, 0.04)

@@ -20,12 +20,12 @@ from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.loading import load_encoder
 from newfound.methods import METHODS, resolve_config
-from newfound.methods import self_training as refining
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, Refresh, assignments, refine
 from newfound.progress import Stages
+from newfound.training import self_training as refining
 from newfound.training.losses.student_t import soft_assignment, target_distribution
 from newfound.training.pretraining import validation_inputs
+from newfound.training.self_training import RefiningConfig, Refresh, assignments, refine
 
 BOTH = ["dtc", "cdac+"]
 # What makes a tiny encoder learn within a second.
@@ -183,7 +183,7 @@ def test_the_best_epoch_by_validation_is_restored(
     torch.testing.assert_close(kept[1], kept[3])
 
 
-def test_without_validation_texts_settled_clusters_end_it(tiny_encoder: str) -> None:
+def test_without_validation_texts_it_stops_when_clusters_stop_changing(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, learning_rate=0.0, tolerance=0.001)
     history = drawn.prepared.pretrained.history
