@@ -261,7 +261,7 @@ def smoothed(values: list[float]) -> list[float]:
 
 
 def without_singles(targets: Tensor) -> Tensor:
-    """Treat categories with a single label as unlabelled and number the others anew."""
+    """Treat categories with a single label as unlabelled and renumber the others."""
     known = targets >= 0
     counts = torch.bincount(targets[known])
     number = torch.where(counts > 1, (counts > 1).cumsum(0) - 1, -1)

@@ -217,7 +217,7 @@ def _train(
             losses = optimiser.epoch_means()
             total = sum(losses.values())
             line = {"stage": "pretraining", "epoch": epoch, "loss": total, **losses}
-            score = -total  # without a validation part the loss says when to stop
+            score = -total  # without a validation part the loss decides when to stop
             if validation is not None:
                 score = _accuracy(model, classifier, *validation)
                 line["validation_accuracy"] = score
