@@ -1,6 +1,6 @@
-"""SAE, DEC and DCN: k-means on the codes of an autoencoder, and two ways to refine both.
+"""SAE and DEC: k-means on the codes of an autoencoder, and a refinement of both.
 
-All three read TF-IDF weights of words, not the encoder, and use no labels.
+Both, and DCN (`dcn`), read TF-IDF weights of words, not the encoder, and use no labels.
 
 1. Train an autoencoder on the TF-IDF weights of the texts.
 2. Run k-means on its codes. SAE ends here.
@@ -29,12 +29,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.clustering.distances import full_precision, nearest
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.batching import Batch
 from newfound.encoding.loading import Encoder
 from newfound.errors import InputError
 from newfound.methods.finalisation import finalise_with_centres
@@ -53,15 +51,12 @@ from newfound.training.losses.student_t import (
     soft_assignment,
     target_distribution,
 )
-from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import count_categories
-
-INITIAL_COUNT = 100.0  # texts that a centre of the published DCN counts for at the start
 
 
 @dataclass(frozen=True)
 class AutoencoderConfig:
-    """Settings of the autoencoder, which all three methods share; defaults follow TEXTOIR."""
+    """Settings of the autoencoder, which SAE, DEC and DCN share; defaults follow TEXTOIR."""
 
     vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
@@ -74,6 +69,10 @@ class AutoencoderConfig:
         1e-7, "epsilon of Adam, as in Keras; gradients are so small that it limits the steps"
     )
     starts: int = setting(10, "k-means starts", low=1)
+
+    def training(self) -> tuple[int, int, float]:
+        """Return the epochs, texts per step and learning rate of the autoencoder."""
+        return self.epochs, self.batch, self.learning_rate
 
 
 @dataclass(frozen=True)
@@ -103,40 +102,18 @@ class DECConfig(RefinementConfig):
     """Settings of DEC."""
 
 
-@dataclass(frozen=True)
-class DCNConfig(RefinementConfig):
-    """Settings of DCN."""
-
-    reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
-    published: bool = setting(
-        False, "the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
-    )
-    published_pretraining: int = setting(50, "epochs of its autoencoder")
-    published_epochs: int = setting(100, "epochs of its joint training")
-    published_batch: int = setting(256, "texts per step of both", low=1)
-    published_learning_rate: float = setting(1e-4, "learning rate of Adam for both")
-    published_pull: float = setting(
-        0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
-    )
-
-
 # Thousands of epochs take too long on a CPU: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {"epochs": 15, "batch": 256, "epsilon": 1e-8, "starts": 5},
     "balanced": {"epochs": 30, "batch": 256, "epsilon": 1e-8},
     "best": {},
 }
-_FEWER: dict[str, dict[str, Any]] = {
+FEWER_STEPS: dict[str, dict[str, Any]] = {
     "fast": {"iterations": 300, "refresh": 50},
     "balanced": {"iterations": 1000},
     "best": {},
 }
-DEC_EFFORTS = {effort: EFFORTS[effort] | _FEWER[effort] for effort in EFFORTS}
-DCN_EFFORTS = {
-    "fast": DEC_EFFORTS["fast"] | {"published_pretraining": 15, "published_epochs": 5},
-    "balanced": DEC_EFFORTS["balanced"] | {"published_epochs": 20},
-    "best": {},
-}
+DEC_EFFORTS = {effort: EFFORTS[effort] | FEWER_STEPS[effort] for effort in EFFORTS}
 
 
 @dataclass(frozen=True)
@@ -167,7 +144,7 @@ def fit_sae(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on the codes of an autoencoder."""
-    return _finalise(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
+    return finalise_codes(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
 
 
 def fit_dec(
@@ -182,25 +159,7 @@ def fit_dec(
     """Find categories with DEC."""
     coded = cluster_codes(task, encoder, config, seed, stages, cache)
     refine(coded, config, 0.0, seed, stages)
-    return _finalise(task, coded, "dec")
-
-
-def fit_dcn(
-    task: Task,
-    encoder: Encoder,
-    config: DCNConfig,
-    *,
-    seed: int,
-    stages: Stages,
-    cache: Path | None = None,
-) -> Fitted:
-    """Find categories with DCN, TEXTOIR's or the published one."""
-    coded = cluster_codes(task, encoder, config, seed, stages, cache)
-    if config.published:
-        train_published(coded, config, seed, stages)
-    else:
-        refine(coded, config, config.reconstruction, seed, stages)
-    return _finalise(task, coded, "dcn")
+    return finalise_codes(task, coded, "dec")
 
 
 def counting_features(
@@ -212,7 +171,7 @@ def counting_features(
     stages: Stages,
     cache: Path | None = None,
 ) -> Tensor:
-    """Return the codes [N, code] that the three methods count categories with."""
+    """Return the codes [N, code] that SAE, DEC and DCN count categories with."""
     trained = train_on_words(task, encoder, config, seed, stages, cache)
     return codes_of(trained.model, trained.bags)
 

@@ -1,4 +1,4 @@
-"""TF-IDF/LSA features: what the words of a text say beside the features of an encoder.
+"""TF-IDF/LSA features: the words of a text, to use beside the features of an encoder.
 
 A sentence encoder places texts about similar things close together: two content management systems,
 two kinds of transfer. Where categories follow a name (one system, not the other), words separate
