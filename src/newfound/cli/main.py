@@ -1,8 +1,6 @@
 """The command line. Heavy modules are imported by the command that needs them."""
 
 import argparse
-import atexit
-import gc
 import importlib
 import io
 import os
@@ -27,19 +25,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def command() -> NoReturn:
-    """The command `newfound`: main, and then the end of the process at once.
-
-    Python would first take torch's modules apart one by one, which takes half a second.
-    """
+    """Run the command `newfound` and end the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
-    code = main()
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # main has flushed what matters
-        pass
-    os._exit(code)
+    sys.exit(main())
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
@@ -306,9 +294,6 @@ def _lazy(name: str, module: str = "newfound.cli.commands") -> Any:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
         # numpy's linear algebra is small here, and its threads cannot be told not to spin.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # Imports make many objects and hardly any garbage: looking for it often takes a tenth of
-        # their time.
-        gc.set_threshold(100_000)
         code: int | None = getattr(importlib.import_module(module), name)(options)
         return code
 
