@@ -389,7 +389,7 @@ def test_nearly_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
 def test_as_many_categories_as_are_known(tiny_encoder: str, task: SmallTask) -> None:
     found = make(tiny_encoder, n_categories=2).fit(task.texts, task.labels)
     assert set(found.labels_) <= set(KNOWN)
-    assert any("no novel one can be found" in note for note in found.notes_)
+    assert any("no novel category can be found" in note for note in found.notes_)
 
 
 @pytest.mark.parametrize("labels", [None, "same", "some"])

@@ -1,7 +1,8 @@
-"""Settings: what a user may choose, each stated once with its default and what it does.
+"""Settings of a run: each field holds its default, its range and its help text.
 
-Command-line flags and the library's parameters come from these fields. A method's own
-hyper-parameters stand in a dataclass beside the method; `override` applies a user's choices to it.
+Command-line flags and the library's parameters are generated from these fields. The
+hyper-parameters of a method are fields of a dataclass in the method's own module; `override`
+applies a user's choices to them.
 """
 
 import dataclasses
@@ -24,13 +25,29 @@ Layers = int | Literal["all"]  # how many of the last layers learn
 def setting(
     default: Any, help: str, *, low: float = 0, high: float = math.inf, flag: str | None = None
 ) -> Any:
-    """A dataclass field with its explanation, the range of a number, and its own flag if any."""
+    """Return a dataclass field that carries its help text, range and command-line flag.
+
+    Parameters
+    ----------
+    default : object
+        Default value of the field.
+    help : str
+        Help text of the flag.
+    low, high : float
+        Range of a numeric field, both ends included.
+    flag : str, optional
+        Flag of the command line; by default the field's name with dashes.
+
+    Returns
+    -------
+    dataclasses.Field
+    """
     return field(default=default, metadata={"help": help, "range": (low, high), "flag": flag})
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a user chooses for a discovery; None means: follow the encoder, data or hardware."""
+    """Settings of a run; None lets the encoder, the data or the hardware decide."""
 
     method: str = setting(
         "newfound", "method that finds the categories; `newfound methods` lists them"
@@ -103,7 +120,7 @@ ConfigType = TypeVar("ConfigType")
 
 
 def settings_of(config: Any) -> list[tuple[str, Any, Any, str]]:
-    """(name, type, default, help) of every field of a configuration class."""
+    """Return (name, type, default, help) of every field of a configuration class."""
     hints = typing.get_type_hints(config)
     return [
         (f.name, hints[f.name], f.default, f.metadata.get("help", ""))
@@ -112,7 +129,7 @@ def settings_of(config: Any) -> list[tuple[str, Any, Any, str]]:
 
 
 def flag_of(name: str) -> str:
-    """The command-line flag of a field of RunConfig."""
+    """Return the command-line flag of a field of RunConfig."""
     chosen = {f.name: f.metadata["flag"] for f in dataclasses.fields(RunConfig)}[name]
     return chosen or "--" + name.replace("_", "-")
 
@@ -123,9 +140,32 @@ def override(
     what: str,
     spelt: Callable[[str], str] | None = None,
 ) -> ConfigType:
-    """A copy of a configuration with a user's changes; each is checked by name, type and range.
+    """Return a copy of a configuration with changed settings.
 
-    `what` is whose settings these are; `spelt` says how the user wrote a setting's name.
+    Parameters
+    ----------
+    config : dataclass
+    changes : mapping of str to object
+        New values by setting; strings are converted to the setting's type.
+    what : str
+        Owner of the settings, for error messages: "method dpn".
+    spelt : callable, optional
+        Maps a setting's name to the way the user wrote it, such as a flag.
+
+    Returns
+    -------
+    dataclass
+        Of the same class as `config`.
+
+    Raises
+    ------
+    InputError
+        If a setting does not exist, or its value has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> override(RunConfig(), {"seed": "7"}, "the run").seed
+    7
     """
     known = {name: kind for name, kind, _, _ in settings_of(type(config))}
     ranges = {f.name: f.metadata["range"] for f in dataclasses.fields(type(config))}  # type: ignore[arg-type]
@@ -140,7 +180,13 @@ def override(
 
 
 def describe_type(kind: Any) -> str:
-    """How a setting's type reads in a help text: `fast|balanced|best`, `auto|int`."""
+    """Return a setting's type as a help text shows it.
+
+    Examples
+    --------
+    >>> describe_type(int | Literal["auto"])
+    'auto|int'
+    """
     if typing.get_origin(kind) is Literal:
         return "|".join(map(str, typing.get_args(kind)))
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
@@ -151,7 +197,7 @@ def describe_type(kind: Any) -> str:
 
 
 def _options(kind: Any) -> tuple[Any, ...]:
-    """The types that a union is made of, or the type itself."""
+    """Return the members of a union, or the type itself."""
     return (
         typing.get_args(kind)
         if typing.get_origin(kind) in (typing.Union, types.UnionType)
@@ -160,11 +206,11 @@ def _options(kind: Any) -> tuple[Any, ...]:
 
 
 def _checked(kind: Any, value: Any, bounds: tuple[float, float], where: str) -> Any:
-    """The value as the field's type and in its range; text from a command line is converted."""
+    """Return the value converted to the field's type, or raise InputError."""
     low, high = bounds
     for option in _options(kind):
         converted = _convert(option, value)
-        if converted is _NO:
+        if converted is _INVALID:
             continue
         number = isinstance(converted, int | float) and not isinstance(converted, bool)
         if number and not (low <= converted <= high and converted != math.inf):
@@ -175,7 +221,7 @@ def _checked(kind: Any, value: Any, bounds: tuple[float, float], where: str) -> 
 
 
 def _in_words(kind: Any) -> str:
-    """What a setting may be, as a sentence says it: `auto or a whole number`."""
+    """Return the permitted values of a setting for a sentence: `auto or a whole number`."""
     words: list[str] = []
     for option in _options(kind):
         if typing.get_origin(option) is Literal:
@@ -186,32 +232,33 @@ def _in_words(kind: Any) -> str:
     return " or ".join(words)
 
 
-_NO = object()
+_INVALID = object()
 
 
 def _convert(option: Any, value: Any) -> Any:
+    """Return the value converted to one type, _INVALID where that is impossible."""
     if option is type(None):
-        return None if value is None or value == "none" else _NO
+        return None if value is None or value == "none" else _INVALID
     if typing.get_origin(option) is Literal:
-        return value if isinstance(value, str) and value in typing.get_args(option) else _NO
+        return value if isinstance(value, str) and value in typing.get_args(option) else _INVALID
     if option is bool:
         if isinstance(value, str):
-            return {"true": True, "false": False}.get(value.lower(), _NO)
-        return value if isinstance(value, bool) else _NO
+            return {"true": True, "false": False}.get(value.lower(), _INVALID)
+        return value if isinstance(value, bool) else _INVALID
     if option is str:
-        return os.fspath(value) if isinstance(value, str | os.PathLike) else _NO
+        return os.fspath(value) if isinstance(value, str | os.PathLike) else _INVALID
     if isinstance(value, bool):
-        return _NO
+        return _INVALID
     if option is int:
         if isinstance(value, float) and not value.is_integer():
-            return _NO
+            return _INVALID
         try:
             return int(value)
         except (TypeError, ValueError, OverflowError):
-            return _NO
+            return _INVALID
     if option is float:
         try:
             return float(value)
         except (TypeError, ValueError):
-            return _NO
-    return _NO
+            return _INVALID
+    return _INVALID

@@ -1,4 +1,4 @@
-"""Where the work runs."""
+"""The device that a run computes on, its random state, and the plain way to compute."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,22 @@ PLAIN_VARIABLE = "NEWFOUND_PLAIN"
 
 
 def find_device(name: str | None) -> torch.device:
-    """The named device, or the best there is."""
+    """Return a torch device.
+
+    Parameters
+    ----------
+    name : str or None
+        "cpu", "cuda" or "cuda:N"; None chooses a GPU if there is one.
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    InputError
+        If the device is unknown or not available.
+    """
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -24,31 +39,32 @@ def find_device(name: str | None) -> torch.device:
     if device.type == "cuda":
         count = torch.cuda.device_count()
         if count == 0:
-            raise InputError("the device cuda was asked for, but torch sees none; choose cpu")
+            raise InputError("the device cuda is not available: torch finds no GPU; choose cpu")
         if device.index is not None and device.index >= count:
-            raise InputError(f"the device {name!r} does not exist: torch sees {count} of them")
+            raise InputError(f"the device {name!r} does not exist; torch finds {count}")
     return device
 
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """A block whose random numbers come from `seed`; outside of it nothing is different after."""
+    """Seed torch inside the block; restore its random state afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
 
 def plain() -> bool:
-    """Whether to compute the plain way, to compare with: NEWFOUND_PLAIN=1 in the environment.
+    """Return True if NEWFOUND_PLAIN=1 asks for computation without optimisations.
 
-    A text a row, nothing recorded and replayed, full precision on a GPU, too.
+    That is one text per row, no CUDA graphs, and full precision on a GPU. Tests and benchmarks
+    compare the optimised computation with it.
     """
     return os.environ.get(PLAIN_VARIABLE, "0") not in ("", "0")
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """A block that computes the plain way."""
+    """Compute without optimisations inside the block (see `plain`)."""
     before = os.environ.get(PLAIN_VARIABLE)
     os.environ[PLAIN_VARIABLE] = "1"
     try:
@@ -60,7 +76,7 @@ def plainly() -> Iterator[None]:
 
 
 def describe_device(device: torch.device) -> str:
-    """A name for result files: the GPU's own, or the number of CPU threads."""
+    """Return the name of the GPU, or the number of CPU threads, for result files."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu, {torch.get_num_threads()} threads"

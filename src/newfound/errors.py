@@ -1,19 +1,22 @@
-"""The error that a user can cause, and the one that a damaged file causes."""
+"""Errors that users can cause, and errors of damaged files."""
 
 import textwrap
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used; the message says what, where, and what to do."""
+    """The user's input cannot be used.
+
+    The message is one sentence: what is wrong, where, and what to do.
+    """
 
 
 class DamagedFileError(Exception):
-    """A file that newfound wrote is not as it was written.
+    """A file that newfound wrote is damaged.
 
-    Whoever knows what the file is for turns this into an `InputError` that also says what to do.
+    The caller, who knows what the file is for, turns this into an `InputError` with advice.
     """
 
 
 def reason(error: Exception) -> str:
-    """What a library said, short enough to stand in a sentence of ours."""
+    """Return the message of a library's error, shortened to fit into a sentence."""
     return textwrap.shorten(f"{type(error).__name__}: {error}", 200, placeholder=" ...")

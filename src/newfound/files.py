@@ -1,4 +1,4 @@
-"""Write files so that a reader sees the old content or the new, never a half; read JSON back."""
+"""Write files and folders atomically; read and check JSON."""
 
 import json
 import math
@@ -15,7 +15,23 @@ from newfound.errors import DamagedFileError, InputError, reason
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it onto `path` when the block succeeds."""
+    """Yield a temporary path beside `path`; rename it to `path` when the block succeeds.
+
+    Parameters
+    ----------
+    path : Path
+        File to write; an existing one is replaced.
+
+    Yields
+    ------
+    Path
+        Temporary file; it is deleted if the block fails.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
     try:
         handle, name = tempfile.mkstemp(
             prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
@@ -36,14 +52,30 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def write_folder(folder: Path, marker: str) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `folder` when the block succeeds.
+    """Yield an empty folder that replaces `folder` when the block succeeds.
 
-    `marker` is the file that makes such a folder complete: where the folder cannot be replaced as
-    a whole it goes first and comes last. When the block fails nothing is left behind.
+    If the block fails, nothing is left behind.
+
+    Parameters
+    ----------
+    folder : Path
+    marker : str
+        Name of the file that marks such a folder as complete. Where the folder cannot be replaced
+        as a whole, this file is deleted first and written last.
+
+    Yields
+    ------
+    Path
+        Temporary folder.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
     """
     place = folder.resolve()
     made = [parent for parent in place.parents if not parent.exists()]
-    # Neither a mount point nor the folder we stand in can be swapped for another: only its content.
+    # A mount point and the working directory cannot be renamed; their content can be replaced.
     inside = place.is_dir() and (os.path.ismount(place) or place == Path.cwd())
     temporary: Path | None = None
     done = False
@@ -62,17 +94,18 @@ def write_folder(folder: Path, marker: str) -> Iterator[Path]:
     except OSError as error:
         raise InputError(_cannot_write(folder, error)) from error
     except InputError as error:
-        # The user knows the folder by its own name only.
+        # The user does not know the name of the temporary folder.
         raise InputError(str(error).replace(str(temporary), str(folder))) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         for parent in [] if done else made:
-            with suppress(OSError):  # somebody else may have put something there
+            with suppress(OSError):  # another process may have written there
                 parent.rmdir()
 
 
 def _replace_folder(place: Path, new: Path) -> None:
+    """Rename `new` to `place`; put the old folder back if that fails."""
     if not place.exists() or not any(place.iterdir()):
         new.rename(place)
         return
@@ -88,6 +121,7 @@ def _replace_folder(place: Path, new: Path) -> None:
 
 
 def _replace_content(place: Path, new: Path, marker: str) -> None:
+    """Replace the content of `place` by that of `new`."""
     (place / marker).unlink(missing_ok=True)
     for entry in list(place.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
@@ -100,30 +134,31 @@ def _replace_content(place: Path, new: Path, marker: str) -> None:
 
 
 def _umask() -> int:
-    """The permissions that new files lack; it can only be read by setting it."""
+    """Return the process's umask, which can only be read by setting it."""
     umask = os.umask(0)
     os.umask(umask)
     return umask
 
 
 def _cannot_write(path: Path, error: OSError) -> str:
+    """Return the message on a path that cannot be written."""
     return f"cannot write {path}: {error.strerror or error}; free space or choose another place"
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all."""
+    """Write `text` as UTF-8, atomically."""
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON, whole or not at all; what is not a number becomes null."""
+    """Write `value` as indented JSON, atomically; NaN and infinity become null."""
     text = json.dumps(without_nan(value), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
 
 
 def without_nan(value: Any) -> Any:
-    """The same value with every NaN or infinity replaced by None, which JSON can hold."""
+    """Return the value with NaN and infinity replaced by None, because JSON has neither."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -134,7 +169,7 @@ def without_nan(value: Any) -> Any:
 
 
 def read_json(path: Path, kind: type) -> Any:
-    """Return the JSON value in `path`, or raise DamagedFileError if it is none of `kind`."""
+    """Return the JSON value in `path`, or raise DamagedFileError if it is not a `kind`."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # ValueError: neither UTF-8 nor JSON
@@ -145,7 +180,7 @@ def read_json(path: Path, kind: type) -> Any:
 
 
 def check_fields(value: Any, fields: Mapping[str, type | tuple[type, ...]], where: str) -> None:
-    """Raise DamagedFileError unless `value` is a dict that has every field, of its type."""
+    """Raise DamagedFileError unless `value` is a dict with all fields, each of its type."""
     if not isinstance(value, dict):
         raise DamagedFileError(f"{where} is not a JSON object")
     for name, kinds in fields.items():
@@ -155,13 +190,14 @@ def check_fields(value: Any, fields: Mapping[str, type | tuple[type, ...]], wher
 
 
 def check_items(values: list[Any], kinds: type | tuple[type, ...], where: str) -> None:
-    """Raise DamagedFileError unless every item of a list is of the type."""
+    """Raise DamagedFileError unless every item of the list has the type."""
     for value in values:
         _check_type(value, kinds, f"an item of {where}")
 
 
 def _check_type(value: Any, kinds: type | tuple[type, ...], where: str) -> None:
+    """Raise DamagedFileError unless the value has one of the types."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    # True and False are ints in Python, but no numbers in JSON.
+    # True and False are ints in Python, but not numbers in JSON.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise DamagedFileError(f"{where} cannot be {str(value)[:40]!r}")

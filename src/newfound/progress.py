@@ -1,4 +1,4 @@
-"""Names, times and shows the stages of a run."""
+"""Time the stages of a run and show their progress."""
 
 import importlib.util
 import sys
@@ -15,15 +15,15 @@ class Stages:
     Parameters
     ----------
     show : bool, optional
-        Whether to show a progress bar with the time left; by default where standard error is a
+        Whether to show a progress bar with the time left; by default, if standard error is a
         terminal and rich is installed.
     log : callable, optional
-        Called with a line of text when a stage ends: its name and how many seconds it took.
+        Called with one line of text when a stage ends: its name and its duration in seconds.
 
     Attributes
     ----------
     seconds : dict of str to float
-        How long each stage took, in the order in which they began.
+        Duration of each stage, in the order in which the stages began.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class Stages:
 
     @contextmanager
     def _bar(self, name: str, total: int | None) -> Iterator[Advance]:
+        """Show a progress bar on standard error."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -77,4 +78,4 @@ def _can_show() -> bool:
 
 
 def _ignore(amount: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress that is not shown."""

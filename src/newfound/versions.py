@@ -1,4 +1,4 @@
-"""The version of this package, and those that a result depends on."""
+"""Versions of this package and of the packages that a result depends on."""
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""Words that messages share: a number with its noun, and a suggestion for a misspelt name."""
+"""Wording of messages: a number with its noun, a suggestion for a misspelt name."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ def plural(number: int, one: str, more: str | None = None) -> str:
     Parameters
     ----------
     number : int
-        How many there are.
+        Number to print.
     one : str
         The noun, or the noun and its verb, for exactly one.
     more : str, optional
-        The same for any other number; without it, `one` with an "s".
+        The same for any other number; by default, `one` with an "s".
 
     Returns
     -------
@@ -32,7 +32,7 @@ def plural(number: int, one: str, more: str | None = None) -> str:
 
 
 def suggestion(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return a question that proposes the name most like a misspelt one.
+    """Return a question that suggests the closest name for a misspelt one.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def suggestion(name: str, names: Iterable[str], otherwise: str) -> str:
     names : iterable of str
         What the user may have meant.
     otherwise : str
-        The advice where no name is close.
+        Advice if no name is close.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def suggestion(name: str, names: Iterable[str], otherwise: str) -> str:
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name most like a misspelt one, None where no name is close; case is ignored."""
+    """Return the closest name, or None if no name is close; case is ignored."""
     spelt = {other.casefold(): other for other in names}
     close = difflib.get_close_matches(name.strip().casefold(), spelt, n=1)
     return spelt[close[0]] if close else None

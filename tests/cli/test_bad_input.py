@@ -40,13 +40,13 @@ TABLES: list[tuple[str, str, bytes, str]] = [
     ("binary", "t.csv", b"text\n" + bytes(range(256)) * 8, "t.csv"),
     ("neither encoding", "t.csv", b"text\nab\x81\x8d\n", "line 2 is neither UTF-8"),
     ("workbook", "t.csv", b"PK\x03\x04....", "Excel workbook"),
-    ("other format", "t.xlsx", b"x", "'.xlsx' is not known as a table"),
-    ("no ending", "table", b"text\na\n", "let it end in .csv"),
-    ("no text column", "t.csv", b"number,when\n1,2\n3,4\n", "cannot tell which column"),
+    ("other format", "t.xlsx", b"x", "'.xlsx' is not a table format"),
+    ("no ending", "table", b"text\na\n", "the name has no extension"),
+    ("no text column", "t.csv", b"number,when\n1,2\n3,4\n", "the text column is not clear"),
     ("two text columns", "t.csv", b"title,body\na,b\nc,d\n", "may be 'title' or 'body'"),
     ("two label columns", "t.csv", b"text,topic,intent\na,b,c\n", "label column may be"),
     ("comma in a text", "t.csv", b"text,label\na,b,c\n", "row 1 (line 2): there are 3 fields"),
-    ("open quote", "t.csv", b'text,label\n"a,b\nc,d\n', "a quote is out of place"),
+    ("open quote", "t.csv", b'text,label\n"a,b\nc,d\n', "a quote is misplaced"),
     ("broken json", "t.jsonl", b'{"text": "a"}\n{"text": \n', "line 2"),
     ("json text is a list", "t.jsonl", b'{"text": ["a"]}\n', "row 1, column 'text'"),
     ("not parquet", "t.parquet", b"PAR1 and nothing", "t.parquet"),
@@ -101,7 +101,7 @@ def test_a_table_that_may_not_be_read(
 
     monkeypatch.setattr(textfile, "_open_binary", denied)
     said = refuse("discover", table, "-o", tmp_path / "run")
-    assert f"{table}: permission to read the file is denied" in said
+    assert f"{table}: there is no permission to read the file" in said
 
 
 @pytest.mark.parametrize("role", ["text", "label", "id"])
@@ -165,7 +165,7 @@ def test_odd_texts_are_worked_on(
     err = capsys.readouterr().err
     assert code == 0, err
     assert "3 rows have no text in column 'text' (first: row 65): skipped" in err
-    assert "1 text in column 'text' holds NUL or broken characters" in err
+    assert "1 text in column 'text' contains NUL or invalid characters" in err
     assert all(line.startswith("note: ") for line in err.splitlines())
     read = pd.read_csv(out / "assignments.csv", dtype=str, keep_default_na=False)
     kept = [text for text in odd if text and text.strip()]
@@ -187,7 +187,7 @@ def test_windows_text_is_read_and_said(
     path.write_bytes((task.csv() + "caf\u00e9 \u20ac,\n").encode("cp1252"))
     code = main(["discover", str(path), "-o", str(tmp_path / "run"), "--categories", "4", *flags])
     assert code == 0
-    assert "not UTF-8 (line 66), so it was read as Windows-1252" in capsys.readouterr().err
+    assert "not UTF-8 (line 66): read as Windows-1252" in capsys.readouterr().err
     read = pd.read_csv(tmp_path / "run" / "assignments.csv")
     assert read["text"].tolist()[-1] == "caf\u00e9 \u20ac"
 
@@ -262,12 +262,12 @@ def test_an_encoder_that_nobody_has(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in ("no-such-encoder-anywhere", "somebody/no-such-encoder", "what is this?"):
         said = refuse("discover", table, "-o", tmp_path / "run", "--encoder", name)
-        assert f"the encoder {name!r} is no folder here and could not be fetched" in said
+        assert f"the encoder {name!r} is not a folder and could not be downloaded" in said
 
 
 def test_a_folder_that_is_no_encoder(refuse: Refuse, tmp_path: Path, table: Path) -> None:
     said = refuse("discover", table, "-o", tmp_path / "run", "--encoder", tmp_path)
-    assert f"config.json is missing: {tmp_path} holds no encoder" in said
+    assert f"config.json is missing: {tmp_path} is not the folder of an encoder" in said
 
 
 def test_more_novel_categories_than_texts_without_a_label(
@@ -418,7 +418,7 @@ def test_what_predict_refuses(refuse: Refuse, tmp_path: Path, table: Path, small
     assert "name the table to write with -o OUT" in refuse("predict", small_run, table)
     out = tmp_path / "out.csv"
     assert "there is no such file" in refuse("predict", small_run, tmp_path / "no.csv", "-o", out)
-    assert "let the name end in .csv" in refuse("predict", small_run, table, "-o", tmp_path / "o.x")
+    assert "gives no table format" in refuse("predict", small_run, table, "-o", tmp_path / "o.x")
     assert "this is a folder" in refuse("predict", small_run, tmp_path, "-o", out)
     said = refuse("predict", small_run, table, "-o", tmp_path / "no" / "out.csv")
     assert "cannot write" in said

@@ -127,7 +127,7 @@ def test_without_labels_discovery_is_unsupervised(
     table.write_text("text\n" + "\n".join(task.texts) + "\n")
     done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
     assert done.code == 0
-    assert "no text is labelled: discovery is purely unsupervised" in done.err
+    assert "no text is labelled: discovery is unsupervised" in done.err
     assert "4 categories: 0 known, 4 novel" in done.out
 
 
@@ -300,4 +300,4 @@ def test_a_folder_with_the_short_name_of_an_encoder_gets_a_note(
     assert any(note in line for line in json.loads(Path("run/run.json").read_text())["notes"])
     done = command(*shared, "--encoder", "./tiny")
     assert done.code == 2
-    assert "tiny holds no encoder" in done.err
+    assert "tiny is not the folder of an encoder" in done.err

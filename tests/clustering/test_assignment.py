@@ -12,8 +12,8 @@ from newfound.clustering import assignment as module
 from newfound.clustering.assignment import (
     GRID,
     NOISE,
-    USUAL,
-    USUAL_SPREAD,
+    PRIOR_LOG_STD,
+    PRIOR_TEMPERATURE,
     assign,
     calibrate,
     fit_temperature,
@@ -63,7 +63,7 @@ def test_probabilities_are_a_softmax_over_distances(
 
 @settings(deadline=None)
 @given(SIZES)
-def test_the_nearest_wins_whatever_the_chunk(sizes: tuple[int, int, int, int]) -> None:
+def test_assign_returns_the_nearest_for_any_chunk_size(sizes: tuple[int, int, int, int]) -> None:
     features, prototypes = draw(*sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", 3)
@@ -76,14 +76,14 @@ def test_the_nearest_wins_whatever_the_chunk(sizes: tuple[int, int, int, int]) -
     assert (ties == near_ties(features, prototypes)).all()
 
 
-def test_a_tiny_temperature_neither_overflows_nor_hides_the_nearest() -> None:
+def test_tiny_temperature_does_not_overflow() -> None:
     features, prototypes = draw(50, 7, 16, 0)
     index, sure = assign(features, prototypes, 1e-30)
     assert (index == squared_distances(features, prototypes).argmin(1)).all()
     assert (sure == 1).all()
 
 
-def test_prototypes_that_coincide_share_and_the_first_is_named() -> None:
+def test_equal_prototypes_share_the_probability_and_the_first_is_assigned() -> None:
     features, prototypes = draw(40, 5, 384, 1)
     prototypes[3] = prototypes[1]
     prototypes[4] = prototypes[1]
@@ -103,7 +103,7 @@ def test_empty_input_gives_empty_output() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([3, 200]))
-def test_noise_moves_no_text_but_those_named_as_near_ties(seed: int, k: int, d: int) -> None:
+def test_noise_reassigns_only_near_ties(seed: int, k: int, d: int) -> None:
     features, prototypes = draw(200, k, d, seed)
     ties = near_ties(features, prototypes)
     rng = np.random.default_rng(seed)
@@ -120,14 +120,14 @@ def test_noise_moves_no_text_but_those_named_as_near_ties(seed: int, k: int, d: 
     assert len(ties) < 40  # few: each costs a run of the encoder
 
 
-def test_a_text_on_the_border_is_a_near_tie_and_one_at_home_is_not() -> None:
+def test_text_on_the_border_is_a_near_tie() -> None:
     prototypes = np.array([[1, 0], [0, 1]], np.float32)
     features = np.array([[0.7, 0.7], [0.7, 0.7005], [0.9, 0.1], [1, 0]], np.float32)
     assert near_ties(features, prototypes).tolist() == [0, 1]
     assert near_ties(features, prototypes[:1]).tolist() == []
 
 
-def test_the_temperature_is_the_one_that_explains_the_labels_best() -> None:
+def test_fit_temperature_maximises_the_likelihood() -> None:
     rng = np.random.default_rng(0)
     prototypes = np.eye(4, 8, dtype=np.float32)
     targets = rng.integers(0, 4, 400)
@@ -138,7 +138,7 @@ def test_the_temperature_is_the_one_that_explains_the_labels_best() -> None:
         assert found == pytest.approx(noise**2, rel=0.5)
 
 
-def test_the_temperature_without_labels_follows_the_distances() -> None:
+def test_fit_temperature_without_labels_scales_with_distances() -> None:
     features, prototypes = draw(100, 3, 8, 0)
     nobody = np.full(100, -1)
     nearest = squared_distances(features, prototypes).min(1).mean()
@@ -148,7 +148,7 @@ def test_the_temperature_without_labels_follows_the_distances() -> None:
     assert fit_temperature(same, same[:1], np.full(5, -1)) > 0
 
 
-def test_the_calibrated_temperature_is_the_best_of_the_grid_by_an_obvious_loop() -> None:
+def test_calibrate_equals_a_loop_over_the_grid() -> None:
     features, prototypes = draw(60, 4, 8, 3)
     unseen = np.full(60, -1)
     unseen[::5] = np.random.default_rng(3).integers(0, 4, 12)
@@ -156,7 +156,7 @@ def test_the_calibrated_temperature_is_the_best_of_the_grid_by_an_obvious_loop()
     costs = {}
     for share in GRID:
         temperature = share * scale
-        cost = (math.log(share) - math.log(USUAL)) ** 2 / (2 * USUAL_SPREAD**2)
+        cost = (math.log(share) - math.log(PRIOR_TEMPERATURE)) ** 2 / (2 * PRIOR_LOG_STD**2)
         for one, category in zip(features, unseen, strict=True):
             if category >= 0:
                 cost -= math.log(probabilities(one[None], prototypes, temperature)[0, category])
@@ -166,7 +166,7 @@ def test_the_calibrated_temperature_is_the_best_of_the_grid_by_an_obvious_loop()
     )
 
 
-def test_probabilities_are_as_high_as_texts_are_often_right() -> None:
+def test_calibrated_probabilities_match_the_accuracy() -> None:
     rng = np.random.default_rng(0)
     prototypes = np.eye(4, 8, dtype=np.float32)
     truth = rng.integers(0, 4, 2000)
@@ -177,11 +177,11 @@ def test_probabilities_are_as_high_as_texts_are_often_right() -> None:
         assert sure.mean() == pytest.approx((found == truth).mean(), abs=0.05)
 
 
-def test_without_unseen_labels_the_temperature_is_the_usual_one() -> None:
+def test_calibrate_without_labels_returns_the_prior_temperature() -> None:
     features, prototypes = draw(100, 3, 8, 0)
     nearest = squared_distances(features, prototypes).min(1).mean()
     found = calibrate(features, prototypes, np.full(100, -1))
-    assert found == pytest.approx(USUAL * nearest, rel=GRID[1] / GRID[0] - 1)
+    assert found == pytest.approx(PRIOR_TEMPERATURE * nearest, rel=GRID[1] / GRID[0] - 1)
     assert calibrate(features[:0], prototypes, np.empty(0, np.int64)) > 0
     same = np.ones((5, 2), np.float32)
     assert calibrate(same, same[:1], np.full(5, -1)) > 0

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from newfound.clustering import kmeans as module
 from newfound.clustering.kmeans import Clustering, constrained_kmeans, kmeans, nearest
-from newfound.clustering.kmeans_plus_plus import greedy_seeds
+from newfound.clustering.kmeans_plus_plus import greedy_kmeans_plus_plus
 from newfound.clustering.lloyd import Problem, all_starts, one_start
 from newfound.errors import InputError
 
@@ -80,14 +80,14 @@ def texts() -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(2000, 64, 30), (1500, 16, 8), (3000, 48, 100)])
-def test_inertia_is_scikit_learns(n: int, d: int, k: int) -> None:
+def test_inertia_equals_scikit_learn(n: int, d: int, k: int) -> None:
     features, _ = mixture(n, d, k, seed=k)
     expected = KMeans(k, n_init=10, random_state=0).fit(features.numpy()).inertia_
     assert kmeans(features, k).inertia <= 1.005 * expected
     assert batched(features, k).inertia <= 1.005 * expected
 
 
-def test_batched_starts_equal_single_ones(texts: tuple[Tensor, Tensor]) -> None:
+def test_batched_starts_equal_single_starts(texts: tuple[Tensor, Tensor]) -> None:
     features, truth = texts
     single, batch = kmeans(features, 20, starts=6, seed=3), batched(features, 20, starts=6, seed=3)
     assert batch.inertia == pytest.approx(single.inertia, rel=1e-5)
@@ -101,7 +101,7 @@ def test_batched_starts_equal_single_ones(texts: tuple[Tensor, Tensor]) -> None:
 
 @pytest.mark.parametrize("iterations", [1, 4, 25])
 @pytest.mark.parametrize("block", [2**25, 300])
-def test_iterations_are_the_textbooks(iterations: int, block: int) -> None:
+def test_iterations_equal_a_loop(iterations: int, block: int) -> None:
     features, _ = mixture(120, 6, 7, seed=5)
     start = features[::17][:7].clone()
     free = torch.full((120,), -1)
@@ -124,7 +124,7 @@ def test_iterations_are_the_textbooks(iterations: int, block: int) -> None:
         assert found.iterations <= iterations
 
 
-def test_seeded_iterations_are_the_textbooks() -> None:
+def test_constrained_iterations_equal_a_loop() -> None:
     features, truth = mixture(120, 6, 5, seed=6)
     targets = torch.where((truth < 3) & (torch.arange(120) % 4 == 0), truth, -1)
     start = torch.stack([features[targets == j].mean(0) for j in range(3)] + [*features[7:9]])
@@ -143,13 +143,13 @@ def test_iterations_never_raise_the_inertia(texts: tuple[Tensor, Tensor]) -> Non
     assert inertias[-1] < inertias[0]
 
 
-def test_a_loose_tolerance_stops_earlier(texts: tuple[Tensor, Tensor]) -> None:
+def test_larger_tolerance_stops_earlier(texts: tuple[Tensor, Tensor]) -> None:
     strict, loose = (kmeans(texts[0], 20, starts=1, tolerance=t) for t in (0.0, 10.0))
     assert loose.iterations < strict.iterations
     check_consistent(loose, texts[0])
 
 
-def test_nearest_is_the_loop() -> None:
+def test_nearest_equals_a_loop() -> None:
     features, _ = mixture(60, 5, 4, seed=2)
     centres = features[:9]
     for shift in (0.0, 1000.0):
@@ -160,7 +160,7 @@ def test_nearest_is_the_loop() -> None:
         assert torch.allclose(distances.double(), own, atol=1e-6)
 
 
-def test_nearest_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     features, _ = mixture(500, 5, 4, seed=2)
     whole = nearest(features, features[:7])
     monkeypatch.setattr("newfound.clustering.distances.BLOCK", 64)
@@ -175,7 +175,7 @@ small = st.tuples(st.integers(1, 25), st.integers(1, 4), st.integers(0, 10_000),
 
 @settings(deadline=None, max_examples=60)
 @given(small, st.data())
-def test_any_small_problem(shape: tuple[int, int, int, bool], data: st.DataObject) -> None:
+def test_small_random_problems(shape: tuple[int, int, int, bool], data: st.DataObject) -> None:
     """Whatever the points (rounded: many duplicates), both paths give a sound clustering."""
     n, d, seed, rounded = shape
     k = data.draw(st.integers(1, n))
@@ -190,7 +190,9 @@ def test_any_small_problem(shape: tuple[int, int, int, bool], data: st.DataObjec
 
 @settings(deadline=None, max_examples=60)
 @given(small, st.data())
-def test_any_small_seeded_problem(shape: tuple[int, int, int, bool], data: st.DataObject) -> None:
+def test_small_random_constrained_problems(
+    shape: tuple[int, int, int, bool], data: st.DataObject
+) -> None:
     n, d, seed, rounded = shape
     known = data.draw(st.integers(1, min(n, 4)))
     some = data.draw(st.lists(st.integers(-1, known - 1), min_size=n - known, max_size=n - known))
@@ -229,7 +231,7 @@ def test_fewer_distinct_points_than_clusters() -> None:
         assert found.iterations < 20
 
 
-def test_an_empty_cluster_is_refilled_with_the_farthest_point() -> None:
+def test_empty_cluster_is_refilled_with_the_farthest_point() -> None:
     groups = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 30.0]])
     noise = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
     features = groups.repeat_interleave(10, 0) + 0.1 * noise
@@ -242,7 +244,7 @@ def test_an_empty_cluster_is_refilled_with_the_farthest_point() -> None:
         check_consistent(found, features)
 
 
-def test_a_cluster_that_got_a_copy_is_refilled_again() -> None:
+def test_cluster_refilled_with_a_duplicate_is_refilled_again() -> None:
     # The farthest two points are the same, so the second cluster put there stays empty at first.
     features = torch.tensor(
         [[0.0, 0.1], [0.1, 0.0], [0.0, 0.0], [9.0, 9.0], [9.0, 9.0], [-4.0, 0.0]]
@@ -267,7 +269,7 @@ def test_many_empty_clusters_are_all_refilled() -> None:
 
 
 @pytest.mark.parametrize("shift", [0.0, 3000.0])
-def test_far_from_the_origin(shift: float) -> None:
+def test_points_far_from_the_origin(shift: float) -> None:
     features, _ = mixture(600, 12, 6, seed=8, noise=0.3)
     near = kmeans(features, 6)
     far = kmeans(features + shift, 6)
@@ -282,10 +284,10 @@ def _order(one: Clustering, other: Clustering) -> Tensor:
     )
 
 
-# -- starts, seeds, warm starts
+# -- starts, random seeds, initial centres
 
 
-def test_same_seed_same_result(texts: tuple[Tensor, Tensor]) -> None:
+def test_same_seed_gives_the_same_result(texts: tuple[Tensor, Tensor]) -> None:
     features = texts[0]
     for run in (
         lambda seed: kmeans(features, 20, starts=2, seed=seed),
@@ -298,7 +300,7 @@ def test_same_seed_same_result(texts: tuple[Tensor, Tensor]) -> None:
         assert not torch.equal(one.labels, other.labels)
 
 
-def test_the_global_random_state_is_left_alone(texts: tuple[Tensor, Tensor]) -> None:
+def test_global_random_state_is_unchanged(texts: tuple[Tensor, Tensor]) -> None:
     torch.manual_seed(9)
     expected = torch.rand(3)
     torch.manual_seed(9)
@@ -311,7 +313,7 @@ def test_more_starts_are_no_worse(texts: tuple[Tensor, Tensor]) -> None:
     assert many.inertia <= one.inertia
 
 
-def test_warm_start_goes_on_from_its_centres(texts: tuple[Tensor, Tensor]) -> None:
+def test_initial_centres_are_the_start(texts: tuple[Tensor, Tensor]) -> None:
     features = texts[0]
     found = kmeans(features, 20)
     again = kmeans(features, 20, initial=found.centres)
@@ -323,12 +325,12 @@ def test_warm_start_goes_on_from_its_centres(texts: tuple[Tensor, Tensor]) -> No
     assert rest.inertia == pytest.approx(whole.inertia, rel=1e-5)
 
 
-def test_seeding_prefers_distant_points() -> None:
+def test_kmeans_plus_plus_prefers_distant_points() -> None:
     groups = 20 * torch.eye(12)
     features = groups.repeat_interleave(8, 0) + 0.01 * torch.randn(
         96, 12, generator=torch.Generator().manual_seed(1)
     )
-    seeds = greedy_seeds(
+    first_centres = greedy_kmeans_plus_plus(
         features,
         features.square().sum(1),
         12,
@@ -336,22 +338,22 @@ def test_seeding_prefers_distant_points() -> None:
         5,
         torch.Generator().manual_seed(0),
     )
-    for start in seeds:
+    for start in first_centres:
         assert torch.equal(start[0], features[3])
         assert sorted(start.argmax(1).tolist()) == list(range(12))
 
 
-def test_seeding_in_groups_draws_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_size_does_not_change_kmeans_plus_plus(monkeypatch: pytest.MonkeyPatch) -> None:
     features, _ = mixture(300, 8, 5, seed=3)
     given = features[:2]
 
-    def seeds() -> Tensor:
+    def first_centres() -> Tensor:
         draw = torch.Generator().manual_seed(0)
-        return greedy_seeds(features, features.square().sum(1), 9, given, 6, draw)
+        return greedy_kmeans_plus_plus(features, features.square().sum(1), 9, given, 6, draw)
 
-    together = seeds()
+    together = first_centres()
     monkeypatch.setattr("newfound.clustering.kmeans_plus_plus.BLOCK", 3000)
-    assert torch.equal(seeds(), together)
+    assert torch.equal(first_centres(), together)
 
 
 # -- pinned points
@@ -366,7 +368,7 @@ def test_labels_pull_clusters_to_their_categories(texts: tuple[Tensor, Tensor]) 
     assert float((found.labels == truth)[known].float().mean()) > 0.6
 
 
-def test_pinned_points_stay_even_when_they_are_far() -> None:
+def test_distant_pinned_points_stay_in_their_cluster() -> None:
     features = torch.tensor([[0.0], [0.1], [10.0], [10.1], [10.2], [10.3]])
     targets = torch.tensor([0, -1, 0, 1, -1, -1])
     found = constrained_kmeans(features, 2, targets)
@@ -374,7 +376,7 @@ def test_pinned_points_stay_even_when_they_are_far() -> None:
     assert found.centres[0].item() == pytest.approx((0.0 + 0.1 + 10.0) / 3)
 
 
-def test_no_targets_is_plain_kmeans(texts: tuple[Tensor, Tensor]) -> None:
+def test_without_targets_constrained_kmeans_equals_kmeans(texts: tuple[Tensor, Tensor]) -> None:
     features = texts[0]
     plain = kmeans(features, 9, starts=3, seed=1)
     seeded = constrained_kmeans(features, 9, torch.full((1500,), -1), starts=3, seed=1)
@@ -399,7 +401,9 @@ def test_only_known_categories(texts: tuple[Tensor, Tensor]) -> None:
 
 
 @pytest.mark.parametrize("path", ["single", "batched"])
-def test_many_points_start_on_a_sample(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_many_points_are_first_clustered_on_a_sample(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     features, truth = mixture(6000, 16, 10, seed=4)
     targets = torch.where((truth < 5) & (torch.arange(6000) % 10 == 0), truth, -1)
     run = constrained_kmeans if path == "single" else batched
@@ -437,7 +441,7 @@ def test_progress_rises_to_the_total(
 # -- what cannot be
 
 
-def test_wrong_numbers_of_categories() -> None:
+def test_impossible_numbers_of_categories_are_refused() -> None:
     features, truth = mixture(30, 4, 5, seed=0)
     with pytest.raises(InputError, match=r"31 categories .* at most 30"):
         kmeans(features, 31)
@@ -449,7 +453,7 @@ def test_wrong_numbers_of_categories() -> None:
         constrained_kmeans(features, 6, truth)
 
 
-def test_some_first_centres_may_be_given() -> None:
+def test_some_initial_centres_may_be_given() -> None:
     features, truth = mixture(300, 8, 5, seed=0)
     means = torch.stack([features[truth == c].mean(0) for c in range(2)])
     found = kmeans(features, 5, initial=means, starts=5, seed=0)
@@ -459,7 +463,7 @@ def test_some_first_centres_may_be_given() -> None:
         assert (found.labels[truth == c] == c).float().mean() > 0.6
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments_raise() -> None:
     features, truth = mixture(30, 4, 5, seed=0)
     with pytest.raises(ValueError, match="every category index"):
         constrained_kmeans(features, 9, torch.where(truth == 2, -1, truth))
@@ -475,14 +479,14 @@ def test_wrong_arguments() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu(texts: tuple[Tensor, Tensor]) -> None:
+def test_gpu_result_equals_cpu(texts: tuple[Tensor, Tensor]) -> None:
     features = texts[0]
     found = kmeans(features.cuda(), 20, starts=6, seed=3)
     again = kmeans(features.cuda(), 20, starts=6, seed=3)
     assert found.centres.is_cuda
     assert torch.equal(found.labels, again.labels)
     assert torch.equal(found.centres, again.centres)
-    # From the same centres both devices go the same way; from seeds a rounding may part them.
+    # From equal initial centres both devices agree; k-means++ may differ by rounding.
     initial = features[:20]
     expected = kmeans(features, 20, initial=initial).inertia
     assert kmeans(features.cuda(), 20, initial=initial).inertia == pytest.approx(expected, rel=1e-3)

@@ -30,7 +30,7 @@ def best_mappings(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> lis
 
 
 @given(texts, st.sets(st.integers(0, 4)))
-def test_all_parts_are_read_from_one_optimal_matching(
+def test_all_known_and_novel_come_from_one_optimal_matching(
     pairs: list[tuple[int, int]], known: set
 ) -> None:
     predicted, truth = split(pairs)
@@ -75,13 +75,13 @@ def test_cluster_numbers_do_not_matter(
     assert renamed.ari == pytest.approx(scores.ari)
 
 
-def test_one_matching_not_one_for_each_part() -> None:
+def test_known_and_novel_are_not_matched_separately() -> None:
     # Cluster 0 holds both categories; it can be "a" or "b", not both.
     scores = accuracy([0, 0, 0, 0, 0], ["a", "a", "a", "b", "b"], {"a"})
     assert (scores.all, scores.known, scores.novel) == (60.0, 100.0, 0.0)
 
 
-def test_names_of_any_kind() -> None:
+def test_labels_may_be_of_any_type() -> None:
     truth = np.array(["card", "card", "fee", "fee"], object)
     predicted = np.array(["x", "x", "y", "x"])
     assert accuracy(predicted, truth, ["card"]).to_dict() == pytest.approx(
@@ -89,7 +89,7 @@ def test_names_of_any_kind() -> None:
     )
 
 
-def test_perfect_and_empty() -> None:
+def test_perfect_prediction_and_empty_parts() -> None:
     assert accuracy([3, 3, 1], [0, 0, 2], {0}) == Scores(100.0, 100.0, 100.0, 100.0, 100.0)
     with pytest.raises(ValueError, match="0 predictions"):
         accuracy([], [], set())

@@ -13,15 +13,15 @@ from newfound.clustering import n_categories as estimate
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import (
     Estimate,
+    drop_single_labels,
     estimate_categories,
+    geometric_range,
     held_out_silhouette,
     known_share,
-    ladder,
     mate_rates,
     overclustering_count,
-    principal,
+    principal_components,
     smoothed,
-    without_singles,
 )
 
 
@@ -70,7 +70,7 @@ def test_mate_rates_equal_a_loop_over_texts(seed: int, known: int, k: int) -> No
     assert float(got[1]) == pytest.approx(other / labelled)
 
 
-def test_a_weight_of_two_is_a_category_that_occurs_twice_as_often() -> None:
+def test_weight_of_two_counts_a_category_twice() -> None:
     targets = torch.tensor([0, 0, 0, 1, 1, -1, -1, -1])
     clusters = torch.tensor([0, 0, 0, 1, 1, 0, 1, 1])
     weights = torch.tensor([[1.0, 1.0], [2.0, 1.0]], dtype=torch.float64)
@@ -128,28 +128,28 @@ def test_smoothed_equals_a_loop() -> None:
     assert smoothed([2.0]) == [2.0]
 
 
-def test_without_singles_drops_and_renumbers() -> None:
+def test_drop_single_labels_renumbers_the_others() -> None:
     targets = torch.tensor([2, 0, -1, 1, 2, 3, 3, 3])
-    assert without_singles(targets).tolist() == [0, -1, -1, -1, 0, 1, 1, 1]
-    assert without_singles(torch.tensor([-1, -1])).tolist() == [-1, -1]
+    assert drop_single_labels(targets).tolist() == [0, -1, -1, -1, 0, 1, 1, 1]
+    assert drop_single_labels(torch.tensor([-1, -1])).tolist() == [-1, -1]
 
 
-def test_principal_keeps_distances_of_points_that_lie_in_few_dimensions() -> None:
+def test_principal_components_keep_distances_of_low_rank_points() -> None:
     draw = torch.Generator().manual_seed(0)
     points = torch.randn(50, 3, generator=draw) @ torch.randn(3, 20, generator=draw) + 7
     points = points.double()
-    reduced = principal(points, 3)
+    reduced = principal_components(points, 3)
     assert reduced.shape == (50, 3)
     torch.testing.assert_close(torch.pdist(reduced), torch.pdist(points), rtol=1e-5, atol=1e-5)
-    assert principal(points, 20).shape == (50, 20)
+    assert principal_components(points, 20).shape == (50, 20)
 
 
 @given(st.integers(1, 500), st.integers(1, 2000))
-def test_ladder_rises_from_low_to_high(low: int, high: int) -> None:
-    rungs = ladder(low, high)
-    assert rungs[0] == low
-    assert rungs[-1] == max(high, low + 1)
-    assert all(a < b < 1.15 * a + 1.001 for a, b in pairwise(rungs))
+def test_candidates_rise_from_low_to_high(low: int, high: int) -> None:
+    numbers = geometric_range(low, high)
+    assert numbers[0] == low
+    assert numbers[-1] == max(high, low + 1)
+    assert all(a < b < 1.15 * a + 1.001 for a, b in pairwise(numbers))
 
 
 def test_overclustering_counts_clusters_above_the_share() -> None:
@@ -173,7 +173,7 @@ def test_labels_give_the_number_of_categories(k: int, known: int, size: int) -> 
     assert max(found.scores) > 0
 
 
-def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
+def test_small_table_is_clustered_repeatedly_for_a_stabler_estimate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points, truth = mixture(16, 50, noise=1.0)
@@ -188,8 +188,8 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
     monkeypatch.setattr(estimate, "kmeans", watched)
 
     def error(most: int) -> float:
-        """Spread of the estimates over seeds, as logarithms."""
-        monkeypatch.setattr(estimate, "MOST_AGAIN", most)
+        """Return the standard deviation of the logarithm of estimates over seeds."""
+        monkeypatch.setattr(estimate, "MAX_REPEATS", most)
         found = [estimate_categories(points, targets, seed=seed) for seed in range(12)]
         return float(torch.tensor([e.n_categories for e in found]).float().log().std())
 
@@ -197,22 +197,22 @@ def test_a_small_table_is_clustered_several_times_and_its_estimate_is_steadier(
     assert several < once
     calls.clear()
     estimate_categories(points, targets)
-    assert calls.count(800) == 4 * (4500 // 800)  # a start and three grains
+    assert calls.count(800) == 4 * (4500 // 800)  # a first estimate and three numbers of clusters
     calls.clear()
     estimate_categories(points.repeat(6, 1), targets.repeat(6))
     assert calls.count(4800) == 4
 
 
-def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two labels a category; the number has no jump where the silhouette comes in."""
+def test_weight_of_the_silhouette_grows_continuously(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two labels per category the estimate does not jump where the silhouette joins in."""
     points, truth = mixture(40, 50)
     targets = some_labels(truth, 30, 0.04)
-    far = Estimate(10**9, [1], [1.0], 1, 1, "")  # so far off that a small part of it shows
+    far = Estimate(10**9, [1], [1.0], 1, 1, "")  # so far off that a small weight shows
     monkeypatch.setattr(estimate, "_from_silhouette", lambda *_: far)
 
-    def number(sure: float, unsure: float) -> int:
-        monkeypatch.setattr(estimate, "SURE", sure)
-        monkeypatch.setattr(estimate, "UNSURE", unsure)
+    def number(low: float, high: float) -> int:
+        monkeypatch.setattr(estimate, "LOW_ERROR", low)
+        monkeypatch.setattr(estimate, "HIGH_ERROR", high)
         return estimate_categories(points, targets).n_categories
 
     alone = number(9.0, 10.0)
@@ -220,27 +220,27 @@ def test_the_silhouette_gets_its_say_by_degrees(monkeypatch: pytest.MonkeyPatch)
     parts = [number(0.0, width) for width in (0.2, 0.4, 0.8, 1.6, 100.0)]
     assert parts == sorted(parts, reverse=True)
     assert alone == parts[-1] < parts[0] < whole
-    # What the labels say by themselves is told, and stays possible
-    monkeypatch.setattr(estimate, "UNSURE", 1e-9)
+    # The estimate by labels alone is reported and within the range.
+    monkeypatch.setattr(estimate, "HIGH_ERROR", 1e-9)
     found = estimate_categories(points, targets)
-    assert f"labels alone say {alone}, " in found.how
+    assert f"labels alone give {alone}, " in found.how
     assert found.low <= alone < found.n_categories <= found.high
 
 
-def test_overlapping_categories_are_counted_too() -> None:
+def test_overlapping_categories_are_counted() -> None:
     points, truth = mixture(30, 80, noise=1.1)  # k-means gets a good part of the texts wrong
     found = estimate_categories(points, some_labels(truth, 22, 0.15))
     assert abs(found.n_categories - 30) <= 3
 
 
-def test_two_labels_a_category_suffice() -> None:
+def test_two_labels_per_category_suffice() -> None:
     points, truth = mixture(40, 50)
     found = estimate_categories(points, some_labels(truth, 30, 0.04))
     assert abs(found.n_categories - 40) <= 5
 
 
 @pytest.mark.parametrize("k", [2, 10, 40])
-def test_without_labels_the_separation_decides(k: int) -> None:
+def test_without_labels_the_silhouette_decides(k: int) -> None:
     points, truth = mixture(k, 50)
     for targets in (torch.full_like(truth, -1), some_labels(truth, 1, 0.2)):
         found = estimate_categories(points, targets)
@@ -249,7 +249,7 @@ def test_without_labels_the_separation_decides(k: int) -> None:
         assert found.n_categories == found.candidates[found.scores.index(max(found.scores))]
 
 
-def test_known_categories_are_always_kept() -> None:
+def test_estimate_is_at_least_the_number_of_known_categories() -> None:
     points, truth = mixture(3, 60)
     apart = torch.randint(9, truth.shape, generator=torch.Generator().manual_seed(0))
     meaningless = torch.where(torch.arange(len(truth)) % 3 == 0, apart, -1)
@@ -262,7 +262,7 @@ def test_known_categories_are_always_kept() -> None:
         assert min(found.candidates) >= 9
 
 
-def test_the_same_seed_gives_the_same_estimate() -> None:
+def test_same_seed_gives_the_same_estimate() -> None:
     points, truth = mixture(12, 30, noise=0.9)
     targets = some_labels(truth, 8, 0.2)
     assert estimate_categories(points, targets, seed=4) == estimate_categories(
@@ -270,7 +270,7 @@ def test_the_same_seed_gives_the_same_estimate() -> None:
     )
 
 
-def test_nothing_to_discover() -> None:
+def test_estimate_without_texts_to_discover() -> None:
     points, truth = mixture(5, 10, d=80)
     assert estimate_categories(points, truth).n_categories == 5
     same = torch.ones(30, 8)
@@ -281,7 +281,7 @@ def test_nothing_to_discover() -> None:
 
 
 @pytest.mark.parametrize("n", [8, 9, 12, 20])
-def test_few_texts(n: int) -> None:
+def test_estimate_with_few_texts(n: int) -> None:
     points, _ = mixture(2, 10)
     points = points[torch.randperm(20, generator=torch.Generator().manual_seed(1))[:n]]
     for labelled in (0, 1, 2, 4, n - 1):
@@ -291,7 +291,7 @@ def test_few_texts(n: int) -> None:
         assert math.ceil(labelled / 2) <= found.n_categories <= n
 
 
-def test_progress_reaches_its_end() -> None:
+def test_progress_reaches_the_total() -> None:
     points, truth = mixture(6, 30)
     for targets in (some_labels(truth, 4, 0.3), torch.full_like(truth, -1)):
         calls: list[tuple[int, int]] = []

@@ -40,7 +40,7 @@ def drawn(n: int, k: int, seed: int) -> Tensor:
     epsilon=st.sampled_from([0.05, 0.3, 1.0]),
     iterations=st.integers(0, 5),
 )
-def test_by_loop(n: int, k: int, seed: int, epsilon: float, iterations: int) -> None:
+def test_sinkhorn_equals_a_loop(n: int, k: int, seed: int, epsilon: float, iterations: int) -> None:
     scores = drawn(n, k, seed)
     wanted = torch.tensor(by_loop(scores, epsilon, iterations))
     torch.testing.assert_close(sinkhorn(scores, epsilon, iterations), wanted, atol=1e-5, rtol=1e-3)
@@ -48,7 +48,7 @@ def test_by_loop(n: int, k: int, seed: int, epsilon: float, iterations: int) -> 
 
 @settings(deadline=None, max_examples=30)
 @given(n=st.integers(1, 9), k=st.integers(1, 7), seed=st.integers(0, 999))
-def test_class_prior_by_loop(n: int, k: int, seed: int) -> None:
+def test_sinkhorn_with_class_prior_equals_a_loop(n: int, k: int, seed: int) -> None:
     scores = drawn(n, k, seed)
     prior = drawn(1, k, seed + 1)[0].softmax(0)
     wanted = torch.tensor(by_loop(scores, 0.3, 3, prior.tolist()))
@@ -149,13 +149,13 @@ def test_large_scores_neither_overflow_nor_vanish(
     torch.testing.assert_close(found.sum(1), torch.ones(20))
 
 
-def test_adding_the_same_to_all_scores_changes_nothing() -> None:
+def test_adding_a_constant_to_all_scores_changes_nothing() -> None:
     scores = drawn(8, 3, 2)
     moved = sinkhorn(scores + 64, 0.05, 3)
     torch.testing.assert_close(moved, sinkhorn(scores, 0.05, 3), atol=1e-4, rtol=1e-3)
 
 
-def test_a_small_batch_is_transported_with_its_queue() -> None:
+def test_small_batch_is_transported_with_its_queue() -> None:
     """Three texts of one category out of six: alone they must be torn apart."""
     truth = torch.arange(6).repeat(20)
     scores = torch.nn.functional.one_hot(truth, 6) + 0.1 * drawn(120, 6, 3)
@@ -166,5 +166,5 @@ def test_a_small_batch_is_transported_with_its_queue() -> None:
     assert (together.argmax(1) == 4).all()
 
 
-def test_no_gradient_goes_through_it() -> None:
+def test_no_gradient_flows_through_sinkhorn() -> None:
     assert not sinkhorn(drawn(4, 3, 4).requires_grad_(), 0.05, 3).requires_grad

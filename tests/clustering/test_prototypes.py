@@ -17,7 +17,7 @@ from newfound.clustering.prototypes import (
 )
 
 
-def test_class_means_by_loop() -> None:
+def test_class_means_equal_a_loop() -> None:
     torch.manual_seed(0)
     features, targets = torch.randn(20, 3), torch.randint(-1, 4, (20,))
     found = class_means(features, targets, 5)
@@ -28,7 +28,7 @@ def test_class_means_by_loop() -> None:
 
 @given(known=st.integers(1, 4), more=st.integers(0, 3), seed=st.integers(0, 10_000))
 @settings(max_examples=40, deadline=None)
-def test_matching_is_the_best_of_all(known: int, more: int, seed: int) -> None:
+def test_matching_has_the_least_total_distance(known: int, more: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     labelled = torch.randn(known, 2, generator=generator)
     unlabelled = torch.randn(known + more, 2, generator=generator)
@@ -43,7 +43,7 @@ def test_matching_is_the_best_of_all(known: int, more: int, seed: int) -> None:
     assert set(found.novel.tolist()).isdisjoint(found.matched.tolist())
 
 
-def test_no_known_category_leaves_all_novel() -> None:
+def test_without_known_categories_all_are_novel() -> None:
     found = match_prototypes(torch.empty(0, 2), torch.randn(3, 2))
     assert found.novel.tolist() == [0, 1, 2]
     assert found.matched.tolist() == []
@@ -51,7 +51,7 @@ def test_no_known_category_leaves_all_novel() -> None:
 
 @given(k=st.integers(1, 5), seed=st.integers(0, 10_000))
 @settings(max_examples=40, deadline=None)
-def test_alignment_is_the_best_of_all(k: int, seed: int) -> None:
+def test_alignment_has_the_least_total_distance(k: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     previous, new = torch.randn(2, k, 3, generator=generator)
     order = align_centroids(previous, new)

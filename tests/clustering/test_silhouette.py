@@ -29,7 +29,7 @@ def by_loop(x: np.ndarray, labels: np.ndarray) -> float:
     n=st.integers(4, 40), k=st.integers(2, 5), far=st.sampled_from([0, 100]), seed=st.integers(0)
 )
 @settings(max_examples=40, deadline=None)
-def test_it_is_scikit_learn_s(n: int, k: int, far: int, seed: int) -> None:
+def test_silhouette_equals_scikit_learn(n: int, k: int, far: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.normal(size=(n, 3)) + far).astype(np.float32)
     labels = 2 * rng.integers(k, size=n)  # some numbers are nobody's
@@ -41,14 +41,14 @@ def test_it_is_scikit_learn_s(n: int, k: int, far: int, seed: int) -> None:
         assert found == pytest.approx(theirs(x.astype(np.float64), labels), abs=1e-4)
 
 
-def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = torch.randn(50, 4), torch.randint(3, (50,))
     whole = silhouette_score(x, labels)
     monkeypatch.setattr(silhouette, "BLOCK", 120)  # two rows at a time
     assert silhouette_score(x, labels) == pytest.approx(whole, abs=1e-6)
 
 
-def test_clusters_that_cannot_be_compared_score_nothing() -> None:
+def test_single_cluster_scores_zero() -> None:
     x = torch.randn(5, 2)
     assert silhouette_score(x, torch.zeros(5, dtype=torch.int64)) == 0
     assert silhouette_score(x, torch.arange(5)) == 0  # everybody is alone

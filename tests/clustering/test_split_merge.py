@@ -79,7 +79,7 @@ def test_cost_of_a_merger_is_the_rise_in_inertia(seed: int) -> None:
             assert float(costs[i, j]) == pytest.approx(added, rel=1e-3, abs=1e-3)
 
 
-def test_two_blobs_in_one_cluster_are_split_between_them() -> None:
+def test_split_separates_two_blobs() -> None:
     points = blobs(CORNERS[:2])
     labels = torch.zeros(80, dtype=torch.int64)
     halves = split_clusters(points, labels, points.mean(0)[None], labels < 0, seed=0)
@@ -91,7 +91,7 @@ def test_two_blobs_in_one_cluster_are_split_between_them() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 999))
-def test_log_odds_of_a_second_half_by_loop(seed: int) -> None:
+def test_second_half_log_odds_equal_a_loop(seed: int) -> None:
     points, labels, centres = drawn(seed)
     odds = torch.randn(len(points), generator=torch.Generator().manual_seed(seed))
     halves = split_clusters(points, labels, centres, labels < 0, seed=seed)
@@ -102,7 +102,7 @@ def test_log_odds_of_a_second_half_by_loop(seed: int) -> None:
         assert float(found[c]) == pytest.approx(wanted, abs=1e-5)
 
 
-def test_moves_change_only_the_clusters_that_they_name() -> None:
+def test_moves_change_only_their_clusters() -> None:
     points, labels, centres = drawn(3, k=5)
     free, odds = torch.full((40,), -1), torch.zeros(40)
     moves, halves = plan_moves(points, free, odds, labels, centres, seed=0)
@@ -123,7 +123,7 @@ def stuck(points: Tensor) -> Tensor:
     return torch.stack([points[:80].mean(0), CORNERS[2], CORNERS[3] - 0.3, CORNERS[3] + 0.3])
 
 
-def test_a_centre_moves_to_where_one_is_missing() -> None:
+def test_centre_moves_to_a_missing_cluster() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     bad = kmeans(points, 4, initial=stuck(points))
     assert bad.inertia > 1000
@@ -132,7 +132,7 @@ def test_a_centre_moves_to_where_one_is_missing() -> None:
     assert sorted(found.labels.bincount().tolist()) == [40, 40, 40, 40]
 
 
-def test_a_known_category_is_split_only_where_labels_are_missing() -> None:
+def test_known_category_is_split_only_if_half_is_likely_novel() -> None:
     points = blobs(CORNERS)
     targets = torch.full((160,), -1)
     targets[:10] = 0  # labels in the first blob; the second hides in its cluster
@@ -153,7 +153,7 @@ def test_a_known_category_is_split_only_where_labels_are_missing() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 999), st.integers(1, 6))
-def test_the_inertia_never_rises(seed: int, k: int) -> None:
+def test_inertia_never_rises(seed: int, k: int) -> None:
     points, labels, _ = drawn(seed)
     known = seed % (k + 1)  # none, some or all are known; `drawn` begins with one point of each
     targets = torch.where((torch.arange(40) < 12) & (labels < known), labels, -1)
@@ -166,7 +166,7 @@ def test_the_inertia_never_rises(seed: int, k: int) -> None:
     assert found.centres.shape == start.centres.shape
 
 
-def test_nothing_moves_where_nothing_is_gained() -> None:
+def test_optimal_clustering_is_unchanged() -> None:
     points, free = blobs(CORNERS), torch.full((160,), -1)
     best = kmeans(points, 4, seed=1)
     again = split_merge(points, free, torch.zeros(160), best)
@@ -175,7 +175,7 @@ def test_nothing_moves_where_nothing_is_gained() -> None:
     assert torch.equal(split_merge(points, free, torch.zeros(160), one).centres, one.centres)
 
 
-def test_the_same_seed_gives_the_same_result() -> None:
+def test_same_seed_gives_the_same_result() -> None:
     points, _, _ = drawn(7, n=200)
     free = torch.full((200,), -1)
     start = kmeans(points, 12, starts=1, seed=3)
@@ -183,7 +183,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
     assert torch.equal(one.centres, same.centres)
 
 
-def test_directions_of_a_classifier_move_too() -> None:
+def test_classifier_directions_move_to_a_missing_cluster() -> None:
     axes = torch.eye(4)
     points = blobs(3 * axes, noise=0.2)
     free = torch.full((160,), -1)
@@ -199,7 +199,7 @@ def test_directions_of_a_classifier_move_too() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_nothing_leaves_it_and_all_ends_alike() -> None:
+def test_gpu_result_equals_cpu() -> None:
     points, free, odds = blobs(CORNERS), torch.full((160,), -1), torch.zeros(160)
     bad = kmeans(points.cuda(), 4, initial=stuck(points).cuda())
     found = split_merge(points.cuda(), free.cuda(), odds.cuda(), bad)

@@ -28,7 +28,7 @@ def test_targets_point_into_known(labels: list[str | None]) -> None:
         assert (corpus.known[target] if target >= 0 else None) == (label or None)
 
 
-def test_lengths_must_agree() -> None:
+def test_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="2 texts, 1 labels and 2 ids"):
         Corpus(["a", "b"], [None], ["1", "2"])
     with pytest.raises(InputError, match="2 texts but 1 label: give one per text, None for"):
@@ -50,7 +50,7 @@ def test_lengths_must_agree() -> None:
         (["a", "b", "c"], ["x", pd.NaT, 3]),
     ],
 )
-def test_any_sequence_will_do(texts: object, labels: object) -> None:
+def test_any_sequence_is_accepted(texts: object, labels: object) -> None:
     corpus = Corpus.from_lists(texts, labels)  # type: ignore[arg-type]
     assert corpus == Corpus(["a", "b", "c"], ["x", None, "3"], ["1", "2", "3"])
     assert all(type(text) is str for text in corpus.texts)
@@ -83,7 +83,7 @@ def test_number_labels_become_strings_and_minus_one_means_unlabelled() -> None:
         ("\0", r"texts\[1\] is empty or only white space"),
     ],
 )
-def test_a_bad_text_is_named_by_position(text: object, message: str) -> None:
+def test_invalid_text_is_named_by_position(text: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Corpus.from_lists(["fine", text, "fine too"])
 
@@ -107,19 +107,19 @@ def test_empty_texts_can_be_kept() -> None:
         (np.array([["a"]]), "texts has 2 dimensions"),
     ],
 )
-def test_what_is_no_sequence_of_texts_is_refused(texts: object, message: str) -> None:
+def test_other_than_a_sequence_of_texts_is_refused(texts: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Corpus.from_lists(texts)  # type: ignore[arg-type]
 
 
-def test_a_label_that_is_no_name_is_refused() -> None:
+def test_invalid_label_is_refused() -> None:
     with pytest.raises(InputError, match=r"labels\[1\] is of type list"):
         Corpus.from_lists(["a", "b"], ["x", ["y"]])
     with pytest.raises(InputError, match="labels is a single string"):
         Corpus.from_lists(["a", "b"], "xy")
 
 
-def test_ids() -> None:
+def test_ids_must_be_unique_and_complete() -> None:
     assert Corpus.from_lists(["a", "b"], ids=[7, "x"]).ids == ["7", "x"]
     with pytest.raises(InputError, match="id '7' occurs more than once"):
         Corpus.from_lists(["a", "b"], ids=[7, "7"])
@@ -127,7 +127,7 @@ def test_ids() -> None:
         Corpus.from_lists(["a", "b"], ids=[7, None])
 
 
-def test_clean_text() -> None:
+def test_clean_text_replaces_nul_and_unpaired_surrogates() -> None:
     assert clean_text("a\0b") == "a b"
     assert clean_text("half \ud83d pair") == "half \ufffd pair"
     assert clean_text("\ud83d\ude00") == "😀"  # two halves that belong together
@@ -137,7 +137,7 @@ def test_clean_text() -> None:
 
 @settings(deadline=None)
 @given(st.text(st.characters()))
-def test_clean_text_can_always_be_encoded_and_is_stable(text: str) -> None:
+def test_clean_text_is_encodable_and_idempotent(text: str) -> None:
     cleaned = clean_text(text)
     cleaned.encode()
     assert "\0" not in cleaned
@@ -151,7 +151,7 @@ def test_clean_text_can_always_be_encoded_and_is_stable(text: str) -> None:
     ("texts", "message"),
     [([], "no text"), (["a"], "only one text"), (["a", "a", "a"], "all 3 texts are the same")],
 )
-def test_too_few_texts(texts: list[str], message: str) -> None:
+def test_too_few_texts_are_refused(texts: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_corpus(Corpus.from_lists(texts), None)
 
@@ -159,26 +159,26 @@ def test_too_few_texts(texts: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (0, "0 categories are asked for .*--categories.* from 1 up"),
-        (-3, "from 1 up"),
+        (0, "0 categories are asked for .*--categories.* give at least 1"),
+        (-3, "give at least 1"),
         (1, "but 2 are known from the labels: give at least 2"),
         (5, "only 4 different texts: give at most 4"),
     ],
 )
-def test_a_number_of_categories_that_cannot_be(number: int, message: str) -> None:
+def test_impossible_number_of_categories_is_refused(number: int, message: str) -> None:
     corpus = corpus_of(("a", "x"), ("b", "y"), ("c", None), ("d", None), ("d", None))
     with pytest.raises(InputError, match=message):
         check_corpus(corpus, number)
 
 
-def test_more_labels_than_texts() -> None:
+def test_more_labels_than_texts_are_refused() -> None:
     corpus = corpus_of(("a", "1"), ("a", "2"), ("b", "3"))
     with pytest.raises(InputError, match="3 labels but only 2 different texts"):
         check_corpus(corpus, None)
 
 
 @pytest.mark.parametrize("number", [None, 3, 4, 6])
-def test_an_ordinary_corpus_has_no_notes(number: int | None) -> None:
+def test_ordinary_corpus_has_no_notes(number: int | None) -> None:
     corpus = corpus_of(
         ("a", "x"), ("b", "x"), ("c", "y"), ("d", "y"), ("e", None), ("f", None), ("f", None)
     )
@@ -188,7 +188,7 @@ def test_an_ordinary_corpus_has_no_notes(number: int | None) -> None:
 # What works but is worth a word.
 
 
-def test_no_label_at_all() -> None:
+def test_note_on_no_labels() -> None:
     corpus = Corpus.from_lists(["a", "b"])
     for number in (None, 1, 2):
         (note,) = check_corpus(corpus, number)
@@ -196,24 +196,24 @@ def test_no_label_at_all() -> None:
         assert "unsupervised" in note
 
 
-def test_everything_labelled() -> None:
+def test_note_on_all_texts_labelled() -> None:
     corpus = corpus_of(("a", "x"), ("b", "x"), ("c", "y"), ("d", "y"))
     (note,) = check_corpus(corpus, 2)
     assert "every text is labelled" in note
 
 
-def test_no_room_for_novel_categories() -> None:
+def test_note_on_no_novel_categories() -> None:
     corpus = corpus_of(("a", "x"), ("b", "x"), ("c", "y"), ("d", "y"), ("e", None))
     (note,) = check_corpus(corpus, 2)
-    assert "no novel one can be found" in note
+    assert "no novel category can be found" in note
 
 
-def test_one_known_category() -> None:
+def test_note_on_one_known_category() -> None:
     (note,) = check_corpus(corpus_of(("a", "x"), ("b", "x"), ("c", None)), None)
     assert "only one category is known, 'x'" in note
 
 
-def test_categories_with_one_text_are_named_up_to_five() -> None:
+def test_note_names_up_to_five_categories_with_one_text() -> None:
     pairs = [(f"text {i}", f"c{i}") for i in range(7)]
     (note,) = check_corpus(corpus_of(*pairs, ("other", None)), None)
     assert note == (
@@ -224,7 +224,7 @@ def test_categories_with_one_text_are_named_up_to_five() -> None:
     assert note == "1 category has only one labelled text: 'y'"
 
 
-def test_same_text_with_different_labels() -> None:
+def test_note_on_a_text_with_different_labels() -> None:
     corpus = Corpus.from_lists(
         ["p", "same", "q", "same", "same", "same", "r", "r", "u"],
         ["x", None, "y", "x", "x", "y", "x", "y", None],
@@ -238,26 +238,26 @@ def test_same_text_with_different_labels() -> None:
     assert check_corpus(fine, None) == []
 
 
-def test_labels_that_differ_in_case_or_space() -> None:
+def test_note_on_labels_that_differ_in_case_or_space() -> None:
     pairs = [(f"{i}{label}", label) for i in range(2) for label in ("Refund", " refund", "b")]
     (note,) = check_corpus(corpus_of(*pairs, ("u", None)), None)
     assert "' refund' and 'Refund' differ only in case or white space" in note
 
 
-def test_labels_that_may_mean_none() -> None:
+def test_note_on_labels_that_may_mean_unlabelled() -> None:
     pairs = [("a", "NA"), ("b", "NA"), ("c", "y"), ("d", "y"), ("e", None)]
     (note,) = check_corpus(corpus_of(*pairs), None)
     assert "2 texts have the label 'NA', which counts as a category" in note
 
 
-def test_texts_that_are_all_numbers() -> None:
+def test_note_on_texts_that_are_numbers() -> None:
     pairs = [("1", "x"), ("2.5", "x"), ("-3", "y"), ("4e5", "y")]
     (note,) = check_corpus(corpus_of(*pairs, ("5", None)), None)
     assert "every text is a number" in note
     assert check_corpus(corpus_of(*pairs, ("five", None)), None) == []
 
 
-def test_no_torch() -> None:
+def test_corpus_does_not_import_torch() -> None:
     code = (
         "import sys, newfound.data.tables, newfound.data.corpus; "
         "print({'torch', 'pandas'} & {*sys.modules})"

@@ -31,14 +31,14 @@ def test_number_of_texts_and_categories(table: pd.DataFrame) -> None:
     assert table["label"].dropna().nunique() == 12
 
 
-def test_sizes_are_uneven(table: pd.DataFrame) -> None:
+def test_category_sizes_differ(table: pd.DataFrame) -> None:
     sizes = table["truth"].value_counts()
     assert 25 <= sizes.min() <= 35
     assert 110 <= sizes.max() <= 135
     assert sizes.nunique() >= 12
 
 
-def test_given_labels_are_true(table: pd.DataFrame) -> None:
+def test_labels_equal_the_truth(table: pd.DataFrame) -> None:
     labelled = table[table["label"].notna()]
     assert (labelled["label"] == labelled["truth"]).all()
 
@@ -61,7 +61,7 @@ def test_texts_are_clean(table: pd.DataFrame) -> None:
         assert words(text)
 
 
-def test_no_duplicates(table: pd.DataFrame) -> None:
+def test_no_duplicate_texts(table: pd.DataFrame) -> None:
     normalized = [" ".join(words(text)) for text in table["text"]]
     assert len(set(normalized)) == len(normalized)
 
@@ -73,7 +73,7 @@ def test_no_near_copies_within_a_category(table: pd.DataFrame) -> None:
             assert len(a & b) <= 0.8 * len(a | b), (first, second)
 
 
-def test_no_one_template(table: pd.DataFrame) -> None:
+def test_messages_do_not_follow_a_template(table: pd.DataFrame) -> None:
     """Openings differ and lengths spread within every category, as they do in real messages."""
     for name, group in table.groupby("truth"):
         openings = [tuple(words(text)[:3]) for text in group["text"]]
@@ -83,6 +83,6 @@ def test_no_one_template(table: pd.DataFrame) -> None:
         assert lengths.max() >= 30, name
 
 
-def test_order_does_not_give_the_truth_away(table: pd.DataFrame) -> None:
+def test_order_does_not_reveal_the_truth(table: pd.DataFrame) -> None:
     same_as_previous = (table["truth"] == table["truth"].shift()).mean()
     assert same_as_previous < 0.15

@@ -43,17 +43,17 @@ def test_words_of_spaced_scripts(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
-def test_a_script_without_spaces_gives_runs_of_characters() -> None:
+def test_unspaced_script_gives_runs_of_characters() -> None:
     found = [word for word in words("我要退款。") if word != BREAK]
     assert found == ["我要", "要退", "退款", "我要退", "要退款", "我要退款"]
 
 
-def test_runs_of_characters_form_no_pairs() -> None:
+def test_runs_of_characters_are_not_paired() -> None:
     found = words("我要退款")
     assert all(BREAK in pair for pair in pairwise(found))
 
 
-def test_katakana_is_a_word_and_latin_inside_japanese_too() -> None:
+def test_katakana_and_latin_inside_japanese_are_words() -> None:
     found = words("iPhoneのクレジットカード決済")
     assert {"iphone", "クレジットカード", "決済"} <= set(found)
 
@@ -63,17 +63,17 @@ def test_thai_marks_stay_with_their_letter() -> None:
         assert not run or unicodedata.category(run[0])[0] != "M"
 
 
-def test_a_huge_text_is_read_at_its_start() -> None:
+def test_only_the_start_of_a_long_text_is_read() -> None:
     assert len(words("refund please " * 10_000)) < 500
 
 
-def test_a_monster_word_is_left_out() -> None:
+def test_very_long_word_is_skipped() -> None:
     assert words("a " + "x" * 1_000 + " b") == ["a", BREAK, "b"]
     assert all(len(word) <= LONGEST_WORD for word in words("é" + "x" * 1_000))
 
 
 @given(st.text(max_size=200))
-def test_words_are_clean_whatever_the_text(text: str) -> None:
+def test_words_of_any_text_are_clean(text: str) -> None:
     for word in words(text):
         assert len(word) <= LONGEST_WORD
         assert not any(c.isspace() for c in word)

@@ -70,7 +70,7 @@ def test_relative_buckets_equal_transformers() -> None:
     assert torch.equal(_relative_buckets(200, 32, torch.device("cpu")), wanted)
 
 
-def test_weights_in_half_precision_are_run_in_full(tmp_path: Path) -> None:
+def test_half_precision_weights_are_converted_to_float32(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     save_tiny_encoder(tmp_path)
@@ -95,7 +95,7 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
         load_encoder(str(tmp_path))
 
 
-def test_config_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
+def test_config_with_a_missing_field_is_refused(tmp_path: Path) -> None:
     save_tiny_encoder(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     del config["hidden_size"]
@@ -105,7 +105,7 @@ def test_config_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by_head", [False, True])
-def test_attention_by_plain_products_equals_the_fused_one(by_head: bool) -> None:
+def test_attention_by_matrix_products_equals_fused_attention(by_head: bool) -> None:
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 4, 2, 7, 8, requires_grad=True)
     mask = torch.arange(7) < torch.tensor([7, 3, 5, 1])[:, None]
@@ -126,7 +126,7 @@ def test_attention_by_plain_products_equals_the_fused_one(by_head: bool) -> None
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 @pytest.mark.parametrize("length", [4, 7, 15, 16, 17, 22, 31])
-def test_padding_keys_to_whole_vectors_changes_nothing(
+def test_padded_keys_do_not_change_attention(
     family: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = load_encoder(str(save_tiny_encoder(tmp_path, family)))

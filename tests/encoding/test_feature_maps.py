@@ -22,7 +22,7 @@ def make(tiny_encoder: str, head: str, frozen: int = 2) -> EncoderFeatures:
 
 @pytest.mark.parametrize("head", ["none", "tanh", "residual"])
 @pytest.mark.parametrize("frozen", [-1, 2, 3])
-def test_logits_stand_on_the_head(tiny_encoder: str, head: str, frozen: int) -> None:
+def test_logits_are_a_layer_on_the_head(tiny_encoder: str, head: str, frozen: int) -> None:
     model = make(tiny_encoder, head, frozen)
     tokens = tokenize(model.encoder.tokenizer, TEXTS, model.encoder.max_tokens)
     inputs = run_frozen(model, tokens)
@@ -51,9 +51,7 @@ def test_logits_are_saved_and_loaded(tiny_encoder: str, head: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("head", ["none", "tanh", "residual"])
-def test_models_of_before_there_were_logits_are_read(
-    tiny_encoder: str, head: str, tmp_path: Path
-) -> None:
+def test_model_files_without_logits_are_read(tiny_encoder: str, head: str, tmp_path: Path) -> None:
     model = make(tiny_encoder, head)
     wanted = model(TEXTS)
     model.save(tmp_path)

@@ -34,7 +34,7 @@ def new_table(folder: Path) -> Path:
     return path
 
 
-def test_without_the_package_one_sentence_names_the_extra(
+def test_missing_package_names_the_extra(
     copied_run: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -50,7 +50,7 @@ def test_without_the_package_one_sentence_names_the_extra(
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_a_bare_model_has_no_texts_to_calibrate_with(
+def test_model_without_a_run_cannot_be_calibrated(
     copied_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(copied_run / "model"), str(new_table(tmp_path)), "-o", str(tmp_path / "o.csv")]
@@ -59,7 +59,7 @@ def test_a_bare_model_has_no_texts_to_calibrate_with(
 
 
 @needs_openvino
-def test_predict_converts_once_and_says_how_near_it_comes(
+def test_predict_converts_once_and_reports_the_agreement(
     copied_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table, plain, fast = new_table(tmp_path), tmp_path / "plain.csv", tmp_path / "fast.jsonl"
@@ -85,7 +85,7 @@ def test_predict_converts_once_and_says_how_near_it_comes(
 
 
 @needs_openvino
-def test_the_library_switches_to_int8_and_saves_full_precision(
+def test_estimator_switches_to_int8_and_saves_full_precision(
     small_run: Path, tmp_path: Path
 ) -> None:
     texts = small_task().texts
@@ -108,9 +108,7 @@ def test_the_library_switches_to_int8_and_saves_full_precision(
 
 
 @needs_openvino
-def test_a_place_that_cannot_keep_the_conversion_is_no_error(
-    copied_run: Path, tmp_path: Path
-) -> None:
+def test_unwritable_cache_is_ignored(copied_run: Path, tmp_path: Path) -> None:
     (copied_run / "model" / "int8").write_text("a file where the folder would be")
     table, out = new_table(tmp_path), tmp_path / "o.csv"
     assert main(["predict", str(copied_run), str(table), "-o", str(out), "--int8"]) == 0
@@ -119,7 +117,7 @@ def test_a_place_that_cannot_keep_the_conversion_is_no_error(
 
 
 @needs_openvino
-def test_nothing_is_sent_home(small_run: Path) -> None:
+def test_no_telemetry_is_sent(small_run: Path) -> None:
     code = (
         "import sys; from newfound import CategoryDiscoverer as C; "
         f"C.load({str(small_run)!r}, 'cpu').use_int8(['lost my card', 'play a song']); "
@@ -130,14 +128,14 @@ def test_nothing_is_sent_home(small_run: Path) -> None:
 
 
 @needs_openvino
-def test_without_texts_there_is_nothing_to_calibrate_with(small_run: Path) -> None:
+def test_calibration_needs_texts(small_run: Path) -> None:
     with pytest.raises(InputError, match="calibrate"):
         CategoryDiscoverer.load(small_run, "cpu").use_int8([])
 
 
 @needs_openvino
 @pytest.mark.slow
-def test_minilm_keeps_its_features_and_answers(tmp_path: Path) -> None:
+def test_minilm_keeps_its_features_and_categories(tmp_path: Path) -> None:
     from newfound.data import demo
 
     texts = list(demo.load()["text"])

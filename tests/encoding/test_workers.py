@@ -19,7 +19,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_every_batch_is_worked_on_once_and_told():
+def test_every_batch_runs_once_and_is_reported():
     batches = np.split(np.arange(60), 12)
     seen, told = np.zeros(60), []
 
@@ -32,24 +32,24 @@ def test_every_batch_is_worked_on_once_and_told():
     assert told == [5] * 12
 
 
-def test_threads_are_as_before_and_workers_have_one_each():
+def test_thread_count_is_restored_and_workers_have_one_each():
     found = []
     run_batches(lambda rows: found.append(torch.get_num_threads()), [np.arange(2)] * 4, CPU)
     assert found == [1] * 4
     assert torch.get_num_threads() == 2
 
 
-def test_one_batch_keeps_all_threads():
+def test_single_batch_uses_all_threads():
     found = []
     run_batches(lambda rows: found.append(torch.get_num_threads()), [np.arange(2)], CPU)
     assert found == [2]
 
 
-def test_no_batch_is_no_work():
+def test_empty_list_of_batches_does_nothing():
     run_batches(lambda rows: pytest.fail("nothing to do"), [], CPU)
 
 
-def test_an_error_is_raised_and_ends_the_work():
+def test_error_in_a_batch_is_raised():
     begun = []
 
     def work(rows):
@@ -63,7 +63,7 @@ def test_an_error_is_raised_and_ends_the_work():
     assert torch.get_num_threads() == 2
 
 
-def test_the_result_is_the_same_bit_for_bit_every_time():
+def test_results_are_identical_between_runs():
     weights, texts = torch.randn(384, 384), torch.randn(64, 33, 384)
 
     def once():

@@ -15,19 +15,13 @@ from newfound.clustering.metrics import accuracy
 from newfound.data.task import make_task
 from newfound.encoding.loading import Encoder, load_encoder
 from newfound.errors import InputError
-from newfound.methods import METHODS, autoencoding, resolve_config
-from newfound.methods.autoencoding import (
-    Coded,
-    DCNConfig,
-    DECConfig,
-    follow,
-    refine,
-    train_published,
-)
+from newfound.methods import METHODS, autoencoding, dcn, resolve_config
+from newfound.methods.autoencoding import Coded, DECConfig, refine
+from newfound.methods.dcn import DCNConfig, follow, train_published
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training import autoencoder
-from newfound.training.autoencoder import AutoencoderFeatures, Bags, codes_of
+from newfound.training.autoencoder import AutoencoderFeatures, BagOfWords, codes_of
 from newfound.training.losses.student_t import soft_assignment, target_distribution
 
 QUICK: dict[str, Any] = {"epochs": 60, "batch": 16, "learning_rate": 3e-3}
@@ -72,13 +66,13 @@ def score(fitted: Fitted, task: SmallTask) -> float:
     ],
     ids=["sae", "dec", "dcn", "published dcn"],
 )
-def test_an_easy_task_is_solved(
+def test_easy_task_is_solved(
     encoder: Encoder, task: SmallTask, method: str, changes: dict[str, Any]
 ) -> None:
     assert score(fit(method, encoder, task.texts, **changes), task) > 90
 
 
-def test_without_training_the_codes_say_less(encoder: Encoder, task: SmallTask) -> None:
+def test_untrained_codes_are_less_accurate(encoder: Encoder, task: SmallTask) -> None:
     scores = {
         epochs: np.mean(
             [score(fit("sae", encoder, task.texts, s, epochs=epochs), task) for s in range(3)]
@@ -94,8 +88,8 @@ def test_without_training_the_codes_say_less(encoder: Encoder, task: SmallTask) 
 def coded(texts: list[str], k: int = 4, seed: int = 0, epochs: int = 10) -> Coded:
     """An autoencoder that has learnt a little, and the centres of its codes."""
     torch.manual_seed(seed)
-    model = AutoencoderFeatures.of_texts(texts, 100)
-    bags = Bags.of(model.weights(texts), torch.device("cpu"))
+    model = AutoencoderFeatures.from_texts(texts, 100)
+    bags = BagOfWords.from_csr(model.weights(texts), torch.device("cpu"))
     decoder, history = autoencoder.train_autoencoder(
         model, bags, epochs=epochs, batch=16, learning_rate=3e-3, seed=0, stages=Stages(False)
     )
@@ -118,7 +112,7 @@ def sureness(start: Coded) -> float:
     return float(soft_assignment(codes_of(start.model, start.bags), start.centres).amax(1).mean())
 
 
-def test_a_step_by_hand(task: SmallTask) -> None:
+def test_refinement_step_equals_the_formula(task: SmallTask) -> None:
     start, other = coded(task.texts), coded(task.texts)
     refined(start, 0.3, iterations=2, refine_batch=1000, refresh=1, momentum=0.5)
     weights = [*other.model.encoder.parameters(), *other.decoder.parameters(), other.centres]
@@ -141,13 +135,13 @@ def test_a_step_by_hand(task: SmallTask) -> None:
         torch.testing.assert_close(mine, wanted, atol=1e-5, rtol=1e-4)
 
 
-def test_targets_follow_the_texts_whatever_the_order(task: SmallTask) -> None:
+def test_targets_belong_to_texts_in_any_order(task: SmallTask) -> None:
     # A batch of everything, in two orders: the same steps, unless targets are read by place.
     one, two = (refined(coded(task.texts), seed=s, refine_batch=1000) for s in (0, 1))
     torch.testing.assert_close(one.centres, two.centres, atol=1e-4, rtol=1e-3)
 
 
-def test_assignments_get_surer_and_only_by_the_sharper_targets(
+def test_refinement_makes_assignments_more_confident(
     task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sureness(coded(task.texts))
@@ -158,13 +152,13 @@ def test_assignments_get_surer_and_only_by_the_sharper_targets(
     assert without == pytest.approx(before, abs=1e-4)
 
 
-def test_targets_are_computed_again(task: SmallTask) -> None:
+def test_targets_are_recomputed(task: SmallTask) -> None:
     often = sureness(refined(coded(task.texts), refresh=5))
     never = sureness(refined(coded(task.texts), refresh=1000))
     assert often > never + 0.02
 
 
-def test_the_first_refresh_does_not_stop_it(task: SmallTask) -> None:
+def test_first_refresh_does_not_stop_refinement(task: SmallTask) -> None:
     # Every later one does under this tolerance: at the first there is nothing to compare with.
     start = coded(task.texts)
     before = start.centres.clone()
@@ -174,7 +168,7 @@ def test_the_first_refresh_does_not_stop_it(task: SmallTask) -> None:
     assert not torch.equal(start.centres, before)
 
 
-def test_it_ends_after_its_iterations(task: SmallTask) -> None:
+def test_refinement_ends_after_its_iterations(task: SmallTask) -> None:
     start = refined(coded(task.texts), iterations=45, refresh=20)
     assert [line["step"] for line in refreshes(start)] == [0, 20, 40]
     before = coded(task.texts)
@@ -182,7 +176,7 @@ def test_it_ends_after_its_iterations(task: SmallTask) -> None:
     assert not start.centres.requires_grad
 
 
-def test_a_refinement_that_diverges_says_so(task: SmallTask) -> None:
+def test_divergence_raises_an_input_error(task: SmallTask) -> None:
     with pytest.raises(InputError, match="smaller refine_learning_rate"):
         refined(coded(task.texts), refine_learning_rate=1e30)
 
@@ -196,20 +190,21 @@ def error(start: Coded) -> float:
         return float((start.decoder(start.model.encoder(given)) - given).square().mean())
 
 
-def test_dcn_can_still_give_texts_back(task: SmallTask) -> None:
+def test_dcn_keeps_the_reconstruction_error_low(task: SmallTask) -> None:
     chosen: dict[str, Any] = {"iterations": 200, "refine_learning_rate": 0.2}
     dec = error(refined(coded(task.texts, epochs=60), **chosen))
     dcn = error(refined(coded(task.texts, epochs=60), 3.0, **chosen))
     assert dcn < 0.8 * dec
 
 
-def test_dcn_is_dec_with_the_reconstruction(
+def test_dcn_without_reconstruction_equals_dec(
     encoder: Encoder, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights: list[float] = []
-    monkeypatch.setattr(
-        autoencoding, "refine", lambda coded, config, weight, seed, stages: weights.append(weight)
-    )
+    for module in (autoencoding, dcn):
+        monkeypatch.setattr(
+            module, "refine", lambda coded, config, weight, seed, stages: weights.append(weight)
+        )
     for method in ("sae", "dec", "dcn"):
         fit(method, encoder, task.texts, epochs=1)
     assert weights == [0.0, 0.1]
@@ -236,7 +231,7 @@ def spread(start: Coded) -> float:
     return float(near / (codes - codes.mean(0)).square().sum(1).mean())
 
 
-def test_the_published_dcn_pulls_codes_to_their_centres(task: SmallTask) -> None:
+def test_published_dcn_pulls_codes_to_their_centres(task: SmallTask) -> None:
     def after(pull: float) -> float:
         start = coded(task.texts, epochs=30)
         config = dataclasses.replace(
@@ -249,7 +244,7 @@ def test_the_published_dcn_pulls_codes_to_their_centres(task: SmallTask) -> None
     assert after(1.0) < 0.7 * after(0.0)
 
 
-def test_the_published_dcn_trains_its_own_autoencoder(encoder: Encoder, task: SmallTask) -> None:
+def test_published_dcn_trains_its_own_autoencoder(encoder: Encoder, task: SmallTask) -> None:
     fitted = fit("dcn", encoder, task.texts, published=True, published_pretraining=3)
     epochs = [line["epoch"] for line in fitted.history if line["stage"] == "autoencoder"]
     assert epochs == [1, 2, 3]
@@ -258,7 +253,7 @@ def test_the_published_dcn_trains_its_own_autoencoder(encoder: Encoder, task: Sm
 # All of them.
 
 
-def test_the_largest_soft_assignment_is_the_nearest_prototype(
+def test_nearest_prototype_has_the_largest_soft_assignment(
     encoder: Encoder, task: SmallTask
 ) -> None:
     fitted = fit("dec", encoder, task.texts, refine_learning_rate=0.05, refresh=10)
@@ -268,7 +263,7 @@ def test_the_largest_soft_assignment_is_the_nearest_prototype(
     np.testing.assert_allclose(codes, fitted.training_features, atol=1e-4)
 
 
-def test_dead_code_units_are_told_of(encoder: Encoder, task: SmallTask) -> None:
+def test_dead_code_units_are_noted(encoder: Encoder, task: SmallTask) -> None:
     """Trap: behind a ReLU whole units of the code may be off for every text."""
     woken = fit("sae", encoder, task.texts)
     assert not any("code units" in note for note in woken.notes)
@@ -276,11 +271,13 @@ def test_dead_code_units_are_told_of(encoder: Encoder, task: SmallTask) -> None:
     with torch.no_grad():
         start.model.encoder[-2].weight[:3] = -100.0
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
-    told = autoencoding._finalise(wanted, start, "sae").notes
+    told = autoencoding.finalise_codes(wanted, start, "sae").notes
     assert told == ["3 of the 10 code units are zero for every text"]
 
 
-def test_the_cache_serves_all_three(encoder: Encoder, task: SmallTask, tmp_path: Any) -> None:
+def test_cache_is_shared_by_the_three_methods(
+    encoder: Encoder, task: SmallTask, tmp_path: Any
+) -> None:
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
     found: dict[str, set[str]] = {}
     for method in ("sae", "dec", "dcn"):
@@ -295,7 +292,7 @@ def test_the_cache_serves_all_three(encoder: Encoder, task: SmallTask, tmp_path:
     }
 
 
-def test_features_are_on_the_encoders_device(encoder: Encoder, task: SmallTask) -> None:
+def test_features_are_on_the_device_of_the_encoder(encoder: Encoder, task: SmallTask) -> None:
     fitted = fit("sae", encoder, task.texts, epochs=1)
     device = encoder.backbone.words.weight.device
     assert fitted.features.device == device  # type: ignore[attr-defined]

@@ -15,9 +15,9 @@ from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.methods import cdac
 from newfound.methods.cdac import CDACConfig, train_on_pairs
-from newfound.methods.self_training import start_logits
 from newfound.progress import Stages
 from newfound.training.losses.pairwise import threshold_schedule
+from newfound.training.self_training import start_logits
 
 SEEDS = (0, 1, 2, 3, 4)
 
@@ -76,7 +76,7 @@ def watch_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Tensor, Tensor, T
     return seen
 
 
-def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
+def test_epoch_passes_over_labelled_then_all_texts_in_random_order(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = draw(tiny_encoder, each=10)  # 60 texts, 15 of them labelled
@@ -102,9 +102,7 @@ def test_each_epoch_passes_over_the_labelled_texts_then_over_all_in_a_new_order(
     assert epochs[0][1:] != epochs[1][1:]
 
 
-def test_thresholds_are_those_of_the_schedule(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thresholds_follow_the_schedule(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, float]] = []
     real: Callable[..., tuple[Tensor, Tensor]] = cdac.choose_pairs
 
@@ -131,7 +129,7 @@ def test_held_out_labels_are_not_learnt_from(
     assert all(int((targets >= 0).sum()) == 7 for targets, _, _ in seen)
 
 
-def test_the_weight_of_labelled_pairs(tiny_encoder: str) -> None:
+def test_labelled_weight_scales_the_loss_of_labelled_pairs(tiny_encoder: str) -> None:
     losses = []
     for weight in (5.0, 1.0):
         drawn = draw(tiny_encoder, each=10)

@@ -30,7 +30,7 @@ def word_vectors(tmp_path: Any) -> str:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_fit_counts_with_the_features_of_the_estimate(
+def test_fit_and_estimate_count_with_the_same_features(
     tiny_encoder: str, word_vectors: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(autoencoder, "HIDDEN", (24, 24, 32))

@@ -104,7 +104,7 @@ BATCHES = st.builds(
 
 @settings(deadline=None)
 @given(BATCHES)
-def test_each_side_has_its_own_goal(batch: Batch) -> None:
+def test_known_and_novel_texts_have_separate_losses(batch: Batch) -> None:
     k = batch.known
     novel = batch.soft(batch.rows(known=False), batch.unlabelled[k:])
     known = batch.soft(batch.rows(known=True), batch.unlabelled[:k])
@@ -116,14 +116,16 @@ def test_each_side_has_its_own_goal(batch: Batch) -> None:
 
 @settings(deadline=None)
 @given(BATCHES)
-def test_without_decoupling_there_is_one_set_and_no_transfer(batch: Batch) -> None:
+def test_without_decoupling_all_prototypes_are_used_and_nothing_is_transferred(
+    batch: Batch,
+) -> None:
     wanted = batch.soft(list(batch.features), batch.unlabelled)
     assert batch.loss(decoupling=False).item() == pytest.approx(wanted.item(), abs=1e-5)
 
 
 @settings(deadline=None)
 @given(BATCHES)
-def test_without_soft_assignment_a_text_has_one_prototype(batch: Batch) -> None:
+def test_without_soft_assignment_the_loss_is_hard(batch: Batch) -> None:
     hard = mean(
         [
             hard_prototypical_loss(x[None], batch.unlabelled, cluster[None])
@@ -136,7 +138,7 @@ def test_without_soft_assignment_a_text_has_one_prototype(batch: Batch) -> None:
 
 @settings(deadline=None)
 @given(BATCHES)
-def test_without_semantic_weights_all_prototypes_weigh_alike(batch: Batch) -> None:
+def test_without_semantic_weights_prototypes_have_equal_weights(batch: Batch) -> None:
     alike = mean([distances(x[None], batch.unlabelled).mean() for x in batch.features])
     wanted = alike + 3.0 * batch.transfer()
     assert batch.loss(semantic_weights=False).item() == pytest.approx(wanted.item(), abs=1e-5)
@@ -144,7 +146,7 @@ def test_without_semantic_weights_all_prototypes_weigh_alike(batch: Batch) -> No
 
 @settings(deadline=None)
 @given(BATCHES)
-def test_the_coupled_reading_averages_over_the_whole_batch(batch: Batch) -> None:
+def test_coupled_loss_averages_over_the_whole_batch(batch: Batch) -> None:
     known = len(batch.rows(known=True))
     wanted = batch.soft(list(batch.features), batch.unlabelled)
     wanted = wanted + 3.0 * batch.transfer() * known / len(batch.features)
@@ -160,16 +162,14 @@ def test_the_coupled_reading_averages_over_the_whole_batch(batch: Batch) -> None
         {"coupled": True},
     ],
 )
-def test_each_switch_matters(switch: dict[str, bool]) -> None:
+def test_each_ablation_changes_the_loss(switch: dict[str, bool]) -> None:
     batch = Batch(20, 3, 3, 0)
     assert abs(batch.loss(**switch).item() - batch.loss().item()) > 0.01
 
 
 @settings(deadline=None)
 @given(BATCHES, st.sampled_from(["decoupling", "soft_assignment", "semantic_weights", None]))
-def test_gradients_are_finite_where_a_text_is_its_prototype(
-    batch: Batch, switched_off: str | None
-) -> None:
+def test_gradients_are_finite_at_a_prototype(batch: Batch, switched_off: str | None) -> None:
     batch.features = batch.unlabelled[batch.clusters].clone().requires_grad_()
     switches = {switched_off: False} if switched_off else {}
     batch.loss(**switches).backward()
@@ -205,7 +205,7 @@ def test_matching_puts_the_known_categories_first(seed: int, coupled: bool) -> N
         np.testing.assert_allclose(unlabelled[category], features[clustered].mean(0), atol=1e-4)
 
 
-def test_with_too_few_unlabelled_texts_all_are_clustered() -> None:
+def test_all_texts_are_clustered_if_few_are_unlabelled() -> None:
     features = torch.eye(6)
     task = make_task(list("abcdef"), np.array([0, 0, 1, 1, -1, -1]), ["x", "y"], 4)
     clusters, unlabelled, _ = cluster_and_match(features, task, 4, DPNConfig(), 0)
@@ -217,7 +217,7 @@ def test_with_too_few_unlabelled_texts_all_are_clustered() -> None:
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
-def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(task), effort, epochs=3, pretrain_epochs=5)
     hidden = np.array([label is None for label in task.labels])
     names = np.array(["bank", "travel", "novel 1", "novel 2"], object)
@@ -231,7 +231,7 @@ def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str)
 
 @pytest.mark.parametrize("layers", [0, 1, 2, 3, 7, "all"])
 @pytest.mark.parametrize("head", ["none", "residual", "tanh"])
-def test_any_number_of_layers_may_learn(
+def test_any_number_of_layers_can_be_trained(
     tiny_encoder: str, task: SmallTask, layers: int | str, head: str
 ) -> None:
     before = {k: v.clone() for k, v in load_encoder(tiny_encoder).backbone.state_dict().items()}
@@ -258,13 +258,15 @@ def test_any_number_of_layers_may_learn(
     np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-3)
 
 
-def test_the_layers_of_the_two_stages_are_chosen_apart(tiny_encoder: str, task: SmallTask) -> None:
+def test_layers_of_pretraining_and_training_are_independent(
+    tiny_encoder: str, task: SmallTask
+) -> None:
     fitted = fit(tiny_encoder, as_task(task), "best", pretrain_layers="all", trainable_layers=1)
     assert fitted.features.frozen_layers == 2  # type: ignore[attr-defined]
     np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-3)
 
 
-def test_the_cross_entropy_can_be_left_out(tiny_encoder: str, task: SmallTask) -> None:
+def test_cross_entropy_can_be_disabled(tiny_encoder: str, task: SmallTask) -> None:
     with_it, without = (
         fit(tiny_encoder, as_task(task), cross_entropy=on).history for on in (True, False)
     )
@@ -273,7 +275,7 @@ def test_the_cross_entropy_can_be_left_out(tiny_encoder: str, task: SmallTask) -
     assert "cross_entropy" in without[0]  # it stays in pretraining
 
 
-def test_the_moving_average_can_be_left_out(
+def test_moving_average_can_be_disabled(
     tiny_encoder: str, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[float] = []
@@ -290,7 +292,7 @@ def test_the_moving_average_can_be_left_out(
     assert calls == [0.5] * 3  # once an epoch
 
 
-def test_the_coupled_option_clusters_and_trains_on_every_text(
+def test_coupled_clusters_and_trains_on_all_texts(
     tiny_encoder: str, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
@@ -323,9 +325,7 @@ def test_the_coupled_option_clusters_and_trains_on_every_text(
     ],
     ids=str,
 )
-def test_every_switch_works_from_end_to_end(
-    tiny_encoder: str, task: SmallTask, switch: dict[str, Any]
-) -> None:
+def test_every_ablation_runs(tiny_encoder: str, task: SmallTask, switch: dict[str, Any]) -> None:
     fitted = fit(tiny_encoder, as_task(task), "best", **switch)
     assert fitted.prototypes.shape == (4, 32)
     assert np.isfinite(fitted.prototypes).all()
@@ -333,9 +333,7 @@ def test_every_switch_works_from_end_to_end(
     assert fitted.known == ["bank", "travel"]
 
 
-def test_no_labels_no_cross_entropy_and_no_labelled_prototypes(
-    tiny_encoder: str, task: SmallTask
-) -> None:
+def test_fit_without_labels(tiny_encoder: str, task: SmallTask) -> None:
     nobody = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
     for effort in ("fast", "balanced", "best"):
         fitted = fit(tiny_encoder, nobody, effort)
@@ -345,9 +343,7 @@ def test_no_labels_no_cross_entropy_and_no_labelled_prototypes(
         assert accuracy(predicted(fitted), task.truth, set()).all > 80
 
 
-def test_labelled_texts_of_the_validation_part_are_not_learnt_from(
-    tiny_encoder: str, task: SmallTask
-) -> None:
+def test_validation_texts_are_not_learnt_from(tiny_encoder: str, task: SmallTask) -> None:
     whole = as_task(task, validation_share=0.5)
     assert len(whole.validation_texts) == 6
     assert int(whole.learnable.sum()) == 6

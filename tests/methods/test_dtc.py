@@ -12,11 +12,11 @@ from support.drawn_states import Drawn, draw
 from torch import Tensor
 
 from newfound.methods import dtc
-from newfound.methods import self_training as refining
 from newfound.methods.dtc import AveragedTarget, DTCConfig
-from newfound.methods.self_training import assignments, main_directions
 from newfound.progress import Stages
+from newfound.training import self_training as refining
 from newfound.training.losses.student_t import target_distribution
+from newfound.training.self_training import assignments, main_directions
 
 CONFIG = DTCConfig(warm_up=2, epochs=30, learning_rate=3e-3, batch=64, tolerance=0.0, starts=3)
 
@@ -29,7 +29,7 @@ def trained(drawn: Drawn, config: DTCConfig) -> Tensor:
 
 @given(st.integers(0, 10_000), st.integers(1, 8))
 @settings(deadline=None, max_examples=30)
-def test_main_directions_are_those_of_a_singular_value_decomposition(seed: int, count: int) -> None:
+def test_main_directions_equal_singular_vectors(seed: int, count: int) -> None:
     x = np.random.default_rng(seed).normal(size=(20, 5)) * [5, 3, 2, 1, 0.5] + 7
     found = (x - x.mean(0)) @ main_directions(torch.from_numpy(x), count).numpy().T
     _, _, directions = np.linalg.svd(x - x.mean(0), full_matrices=False)
@@ -40,7 +40,7 @@ def test_main_directions_are_those_of_a_singular_value_decomposition(seed: int, 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.99), st.integers(1, 6))
 @settings(deadline=None, max_examples=30)
-def test_the_average_by_loop(seed: int, momentum: float, every: int) -> None:
+def test_averaged_target_equals_a_loop(seed: int, momentum: float, every: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     seen = [torch.rand(5, 3, generator=draw, dtype=torch.float64).softmax(1) for _ in range(12)]
     target = AveragedTarget(momentum, every)
@@ -57,14 +57,14 @@ def test_the_average_by_loop(seed: int, momentum: float, every: int) -> None:
         torch.testing.assert_close(found, target_distribution(average))
 
 
-def test_the_target_is_made_again_after_epochs_1_6_and_11() -> None:
+def test_target_is_recomputed_after_epochs_1_6_and_11() -> None:
     target = AveragedTarget(0.6, 5)
     q = torch.full((2, 2), 0.5)
     assert [t for t in range(1, 15) if target(t, q) is not None] == [1, 6, 11]
     assert all(AveragedTarget(0.6, 0)(t, q) is None for t in range(1, 15))
 
 
-def test_the_refresh_makes_texts_surer_of_their_category(tiny_encoder: str) -> None:
+def test_recomputed_targets_raise_the_confidence(tiny_encoder: str) -> None:
     sure = []
     for refresh in (5, 0):
         drawn = draw(tiny_encoder, apart=1.2, head="residual")
@@ -99,7 +99,7 @@ def test_only_unlabelled_texts_are_clustered_and_trained_on(
     assert len(rows[1]) == len(drawn.truth)  # nothing is unlabelled: all texts
 
 
-def test_logits_may_start_at_random(tiny_encoder: str) -> None:
+def test_logits_can_be_initialised_at_random(tiny_encoder: str) -> None:
     lengths = []
     for how in ("pca", "random"):
         drawn = draw(tiny_encoder, each=10)
@@ -112,7 +112,7 @@ def test_logits_may_start_at_random(tiny_encoder: str) -> None:
     assert lengths[1].max() < 0.8  # even assignments, that is why
 
 
-def test_validation_texts_alone_stop_it_where_there_are_any(
+def test_tolerance_is_ignored_with_validation_texts(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lengths = []

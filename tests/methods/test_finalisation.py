@@ -31,7 +31,7 @@ def draw() -> tuple[np.ndarray, np.ndarray]:
     return np.eye(2)[truth] + 0.3 * rng.normal(size=(300, 2)), truth
 
 
-def test_labels_that_were_trained_on_say_nothing_of_how_sure_to_be() -> None:
+def test_labels_learnt_from_do_not_affect_calibration() -> None:
     points, truth = draw()
     trained = np.arange(300) < 100
     labels = np.where(trained, truth, -1)
@@ -39,7 +39,7 @@ def test_labels_that_were_trained_on_say_nothing_of_how_sure_to_be() -> None:
     assert temperature(points, labels, trained) == temperature(points, wrong, trained)
 
 
-def test_unseen_labels_that_the_model_gets_wrong_make_it_less_sure() -> None:
+def test_wrong_held_out_labels_lower_the_confidence() -> None:
     points, truth = draw()
     nobody = np.zeros(300, bool)
     right = np.where(np.arange(300) < 100, truth, -1)

@@ -34,9 +34,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
     return assign(fitted.training_features, fitted.prototypes, fitted.temperature)[0]
 
 
-def test_an_easy_task_is_solved_by_what_the_encoder_knows(
-    tiny_encoder: str, task: SmallTask
-) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask) -> None:
     fitted = fit(tiny_encoder, task.texts)
     assert accuracy(predicted(fitted), task.truth, set()).all > 90
     # Words that mean nothing to the encoder are all the same to it: nothing is left.
@@ -44,7 +42,7 @@ def test_an_easy_task_is_solved_by_what_the_encoder_knows(
     assert accuracy(predicted(fit(tiny_encoder, unknown)), task.truth, set()).all < 60
 
 
-def test_the_encoder_stays_as_it_was(tiny_encoder: str, task: SmallTask) -> None:
+def test_encoder_is_unchanged(tiny_encoder: str, task: SmallTask) -> None:
     fitted = fit(tiny_encoder, task.texts)
     after = fitted.features.backbone.state_dict()  # type: ignore[attr-defined]
     for name, weight in load_encoder(tiny_encoder).backbone.state_dict().items():
@@ -52,7 +50,7 @@ def test_the_encoder_stays_as_it_was(tiny_encoder: str, task: SmallTask) -> None
     assert fitted.history == []
 
 
-def test_prototypes_are_the_centres_of_plain_k_means(tiny_encoder: str, task: SmallTask) -> None:
+def test_prototypes_equal_the_kmeans_centres(tiny_encoder: str, task: SmallTask) -> None:
     for normalise in (True, False):
         fitted = fit(tiny_encoder, task.texts, normalise=normalise)
         encoder = load_encoder(tiny_encoder, pooling="mean")

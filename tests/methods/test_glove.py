@@ -41,7 +41,7 @@ def score(fitted: Fitted, texts: list[str], truth: np.ndarray) -> float:
 
 
 @BOTH
-def test_texts_of_one_subject_are_found_by_what_their_words_mean(
+def test_texts_are_grouped_by_the_meaning_of_their_words(
     method: str, encoder: Encoder, vectors: Path, tmp_path: Path
 ) -> None:
     texts, truth = subject_texts()
@@ -55,9 +55,7 @@ def test_texts_of_one_subject_are_found_by_what_their_words_mean(
 
 
 @BOTH
-def test_prototypes_are_the_means_of_the_groups(
-    method: str, encoder: Encoder, vectors: Path
-) -> None:
+def test_prototypes_equal_the_cluster_means(method: str, encoder: Encoder, vectors: Path) -> None:
     texts, truth = subject_texts()
     fitted = fit(method, encoder, texts, vectors)
     means = [fitted.features(texts)[truth == subject].mean(0) for subject in range(4)]
@@ -81,7 +79,7 @@ def loop_ward(points: np.ndarray, k: int) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 12])
-def test_ward_by_loop(k: int) -> None:
+def test_ward_equals_a_loop(k: int) -> None:
     points = np.random.default_rng(k).normal(size=(12, 3)).astype(np.float32)
     clusters = ward(points, k, 0)
     assert set(clusters) == set(range(k))
@@ -89,17 +87,17 @@ def test_ward_by_loop(k: int) -> None:
     assert found == {frozenset(group) for group in loop_ward(points, k)}
 
 
-def test_identical_texts_still_make_as_many_groups_as_were_asked_for() -> None:
+def test_identical_texts_give_k_clusters() -> None:
     assert set(ward(np.zeros((6, 2), np.float32), 4, 0)) == {0, 1, 2, 3}
     assert ward(np.zeros((1, 2), np.float32), 1, 0).tolist() == [0]
 
 
-def test_only_agglomeration_brings_its_own_grouping_of_a_test_part() -> None:
+def test_only_ag_glove_clusters_a_test_set_by_itself() -> None:
     assert [name for name, method in METHODS.items() if method.cluster is not None] == ["ag-glove"]
     assert METHODS["ag-glove"].cluster is ward
 
 
-def test_many_texts_are_merged_as_a_sample(
+def test_ward_runs_on_a_sample_of_many_texts(
     encoder: Encoder, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, truth = subject_texts(50)
@@ -122,7 +120,7 @@ def test_many_texts_are_merged_as_a_sample(
 
 
 @BOTH
-def test_texts_without_a_known_word_go_somewhere(
+def test_texts_without_known_words_get_a_category(
     method: str, encoder: Encoder, vectors: Path
 ) -> None:
     texts, _ = subject_texts(5)

@@ -73,7 +73,7 @@ def by_loop(views: list[tuple[Tensor, int]], temperature: float) -> float:
     seed=st.integers(0, 999),
     weight=st.sampled_from([0.35, 0.5, 1.0]),
 )
-def test_the_losses_by_loop(free: int, labelled: int, seed: int, weight: float) -> None:
+def test_losses_equal_a_loop(free: int, labelled: int, seed: int, weight: float) -> None:
     draw = torch.Generator().manual_seed(seed)
     n = free + labelled
     first, second = (F.normalize(torch.randn(n, 5, generator=draw), dim=1) for _ in range(2))
@@ -126,7 +126,7 @@ def test_half_of_a_batch_is_labelled(
         assert len(set(rows)) == 16  # no text meets itself as a negative
 
 
-def test_few_labels_make_a_smaller_half(
+def test_few_labels_give_a_smaller_labelled_part(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = watch_batches(monkeypatch)
@@ -141,7 +141,7 @@ def test_few_labels_make_a_smaller_half(
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
-def test_an_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(small), effort, epochs=4)
     hidden = np.array([label is None for label in small.labels])
     names = np.array(["bank", "travel", "novel 1", "novel 2"], object)
@@ -167,7 +167,7 @@ def two_ways_to_sort() -> tuple[list[str], np.ndarray]:
     return [text for text, _ in rows], np.array([tone for _, tone in rows])
 
 
-def test_without_the_contrast_of_labels_texts_are_sorted_by_their_looks(tiny_encoder: str) -> None:
+def test_supervised_contrast_finds_the_labelled_distinction(tiny_encoder: str) -> None:
     texts, tones = two_ways_to_sort()
     targets = np.where(np.arange(len(texts)) < 30, tones, -1)
     task = make_task(texts, targets, ["polite", "hasty"], 2, validation_share=0)
@@ -188,7 +188,7 @@ def test_without_the_contrast_of_labels_texts_are_sorted_by_their_looks(tiny_enc
     assert scores[1] < 75
 
 
-def test_the_epoch_whose_validation_texts_cluster_best_is_kept(
+def test_epoch_with_the_best_validation_accuracy_is_restored(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features: list[np.ndarray] = []
@@ -206,7 +206,7 @@ def test_the_epoch_whose_validation_texts_cluster_best_is_kept(
     assert not np.allclose(features[4], features[1], atol=1e-3)
 
 
-def test_clustering_accuracy_needs_no_matching_numbers(
+def test_clustering_accuracy_ignores_cluster_numbers(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = torch.cat([torch.zeros(5, 3), torch.ones(5, 3), 2 * torch.ones(5, 3)])
@@ -216,14 +216,14 @@ def test_clustering_accuracy_needs_no_matching_numbers(
     assert found == pytest.approx(14 / 15)
 
 
-def test_the_same_seed_gives_the_same_result(tiny_encoder: str, small: SmallTask) -> None:
+def test_same_seed_gives_the_same_result(tiny_encoder: str, small: SmallTask) -> None:
     one, same, other = (fit(tiny_encoder, as_task(small), seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one.prototypes, same.prototypes)
     assert one.history == same.history
     assert (one.prototypes != other.prototypes).any()
 
 
-def test_save_and_load_give_equal_predictions(
+def test_loaded_model_gives_equal_predictions(
     tiny_encoder: str, small: SmallTask, tmp_path: Path
 ) -> None:
     found = CategoryDiscoverer(
@@ -246,7 +246,7 @@ def test_save_and_load_give_equal_predictions(
 
 
 @pytest.mark.parametrize("effort", ["fast", "best"])
-def test_no_labels_at_all(tiny_encoder: str, small: SmallTask, effort: str) -> None:
+def test_fit_without_labels(tiny_encoder: str, small: SmallTask, effort: str) -> None:
     """The trap of a batch without labels: the supervised part would be 0 / 0."""
     nobody = make_task(small.texts, np.full(len(small.texts), -1), [], 4)
     fitted = fit(tiny_encoder, nobody, effort)
@@ -256,7 +256,9 @@ def test_no_labels_at_all(tiny_encoder: str, small: SmallTask, effort: str) -> N
 
 
 @pytest.mark.parametrize("k", [1, 2, None])
-def test_few_or_unnamed_categories(tiny_encoder: str, small: SmallTask, k: int | None) -> None:
+def test_fit_with_one_or_estimated_categories(
+    tiny_encoder: str, small: SmallTask, k: int | None
+) -> None:
     task = as_task(small, k) if k != 1 else make_task(small.texts, np.full(64, -1), [], 1)
     fitted = fit(tiny_encoder, task)
     assert len(fitted.prototypes) == (k or fitted.estimate.n_categories)  # type: ignore[union-attr]
@@ -264,7 +266,7 @@ def test_few_or_unnamed_categories(tiny_encoder: str, small: SmallTask, k: int |
 
 
 @pytest.mark.parametrize("batch", [2, 16, 1000])
-def test_every_text_labelled(tiny_encoder: str, small: SmallTask, batch: int) -> None:
+def test_fit_with_all_texts_labelled(tiny_encoder: str, small: SmallTask, batch: int) -> None:
     names = sorted(set(small.truth))
     targets = np.array([names.index(name) for name in small.truth])
     task = make_task(small.texts, targets, names, 4, validation_share=0)
@@ -273,7 +275,7 @@ def test_every_text_labelled(tiny_encoder: str, small: SmallTask, batch: int) ->
     assert all(math.isfinite(line["loss"]) for line in fitted.history)
 
 
-def test_nothing_that_could_learn(tiny_encoder: str, small: SmallTask) -> None:
+def test_fit_without_trainable_weights(tiny_encoder: str, small: SmallTask) -> None:
     fitted = fit(tiny_encoder, as_task(small), head="none")
     assert fitted.history == []
     assert fitted.prototypes.shape == (4, 32)

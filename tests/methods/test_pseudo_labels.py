@@ -76,7 +76,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 
 @given(k=st.integers(1, 6), seed=st.integers(0, 999))
 @settings(max_examples=30, deadline=None)
-def test_aligned_clusters_keep_their_members_and_their_numbers(k: int, seed: int) -> None:
+def test_aligned_clusters_keep_their_members_and_numbers(k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     previous = torch.from_numpy(10 * np.eye(k))
     renumbered = rng.permutation(k)  # what is now cluster i was cluster renumbered[i]
@@ -91,7 +91,7 @@ def test_aligned_clusters_keep_their_members_and_their_numbers(k: int, seed: int
         assert torch.equal(centroids[i], new[renumbered.tolist().index(i)])
 
 
-def test_the_first_clusters_are_taken_as_they_come() -> None:
+def test_first_clusters_are_not_renumbered() -> None:
     found = Clustering(torch.randn(3, 2), torch.tensor([2, 0, 1]), 0.0, 1)
     centroids, labels = aligned(None, found)
     assert centroids is found.centres
@@ -100,7 +100,7 @@ def test_the_first_clusters_are_taken_as_they_come() -> None:
 
 @given(seed=st.integers(0, 999), n=st.integers(1, 60))
 @settings(max_examples=30, deadline=None)
-def test_even_rows_skip_empty_clusters(seed: int, n: int) -> None:
+def test_even_rows_sample_clusters_equally(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     clusters = rng.choice([0, 3, 3, 3, 3, 7], size=n)  # 1, 2, 4, 5, 6 are empty
     rows = even_rows(clusters, rng)
@@ -115,7 +115,7 @@ def test_even_rows_skip_empty_clusters(seed: int, n: int) -> None:
             assert len(set(members)) == len(members)
 
 
-def test_whitening_makes_directions_alike() -> None:
+def test_whitened_components_have_equal_variance() -> None:
     torch.manual_seed(0)
     mixed = torch.randn(500, 4) @ torch.diag(torch.tensor([9.0, 3.0, 1.0, 0.3])) @ torch.randn(4, 4)
     found = whitened(mixed + 5, 3)
@@ -127,7 +127,7 @@ def test_whitening_makes_directions_alike() -> None:
     assert whitened(torch.ones(5, 4), 2).isfinite().all()
 
 
-def test_a_classifier_at_the_centroids_says_the_nearest() -> None:
+def test_classifier_at_centroids_predicts_the_nearest() -> None:
     torch.manual_seed(0)
     raw = torch.randn(40, 5) + 3
     found = kmeans(raw, 4)
@@ -142,7 +142,7 @@ def test_a_classifier_at_the_centroids_says_the_nearest() -> None:
         assert float(scores[1] - scores[0]) == pytest.approx(gap, rel=1e-2, abs=1e-2)
 
 
-def test_a_random_classifier_forgets_in_place() -> None:
+def test_start_at_random_reinitialises_in_place() -> None:
     torch.manual_seed(0)
     classifier = nn.Linear(300, 50)
     places = [w.data_ptr() for w in classifier.parameters()]
@@ -177,9 +177,7 @@ LOOP: dict[str, Any] = {"epochs": 8, "learning_rate": 3e-3, "batch": 32, "starts
 
 
 @pytest.mark.parametrize("classifier_start", ["centroids", "random"])
-def test_alignment_is_what_makes_clusters_a_lesson(
-    tiny_encoder: str, classifier_start: str
-) -> None:
+def test_training_needs_alignment(tiny_encoder: str, classifier_start: str) -> None:
     separation, losses = {}, {}
     for alignment in (True, False):
         vectors, truth = blobs(1)
@@ -198,7 +196,7 @@ def test_alignment_is_what_makes_clusters_a_lesson(
     assert separation[True] > 1.4 * separation[False]
 
 
-def test_a_new_classifier_does_in_place_of_alignment(tiny_encoder: str) -> None:
+def test_new_classifier_replaces_alignment(tiny_encoder: str) -> None:
     best = {True: 0.0, False: 0.0}
     for new in best:
         for seed in range(3):
@@ -208,7 +206,7 @@ def test_a_new_classifier_does_in_place_of_alignment(tiny_encoder: str) -> None:
     assert best[True] > 1.4 * best[False]
 
 
-def test_the_optimiser_forgets_a_classifier_that_is_made_anew(
+def test_optimiser_state_of_a_new_classifier_is_reset(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgotten: list[int] = []
@@ -232,7 +230,7 @@ def test_the_optimiser_forgets_a_classifier_that_is_made_anew(
 
 
 @pytest.mark.parametrize("patience", [2, 99])
-def test_the_best_silhouette_comes_back(
+def test_epoch_with_the_best_silhouette_is_restored(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, patience: int
 ) -> None:
     seen: list[Tensor] = []
@@ -260,7 +258,7 @@ def test_the_best_silhouette_comes_back(
     assert not torch.equal(seen[2], seen[-1])
 
 
-def test_the_silhouette_is_of_the_same_few_texts(
+def test_silhouette_uses_the_same_sample_every_epoch(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Tensor] = []
@@ -276,7 +274,7 @@ def test_the_silhouette_is_of_the_same_few_texts(
 
 @pytest.mark.parametrize("switch", [{"whitening": 8}, {"even_sampling": True}], ids=str)
 @pytest.mark.parametrize("config", [DACConfig, SemiDCConfig])
-def test_the_original_s_options_work(
+def test_deepcluster_options_run(
     tiny_encoder: str, config: type[DeepClusteringConfig], switch: dict[str, Any]
 ) -> None:
     vectors, truth = blobs(1)
@@ -293,9 +291,7 @@ def test_the_original_s_options_work(
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
 @pytest.mark.parametrize("method", METHODS_HERE)
-def test_an_easy_task_is_solved(
-    tiny_encoder: str, task: SmallTask, method: str, effort: str
-) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, method: str, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(task), method, effort)
     hidden = np.array([label is None for label in task.labels])
     names = np.array(["bank", "travel", "novel 1", "novel 2"], object)
@@ -337,9 +333,7 @@ def test_deepcluster_learns_nothing_from_labels(tiny_encoder: str, task: SmallTa
 
 
 @pytest.mark.parametrize("method", METHODS_HERE)
-def test_the_same_seed_gives_the_same_result(
-    tiny_encoder: str, task: SmallTask, method: str
-) -> None:
+def test_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask, method: str) -> None:
     one, two, other = (
         fit(tiny_encoder, as_task(task), method, "balanced", seed=seed, learning_rate=0.01)
         for seed in (3, 3, 4)
@@ -350,7 +344,7 @@ def test_the_same_seed_gives_the_same_result(
 
 
 @pytest.mark.parametrize("method", METHODS_HERE)
-def test_edges(tiny_encoder: str, task: SmallTask, method: str) -> None:
+def test_fit_edge_cases(tiny_encoder: str, task: SmallTask, method: str) -> None:
     n = len(task.texts)
     nobody = make_task(task.texts, np.full(n, -1), [], 4)
     assert accuracy(predicted(fit(tiny_encoder, nobody, method)), task.truth, set()).all > 80
@@ -372,7 +366,7 @@ def test_edges(tiny_encoder: str, task: SmallTask, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS_HERE)
-def test_a_saved_model_says_the_same(
+def test_loaded_model_gives_equal_predictions(
     tiny_encoder: str, task: SmallTask, tmp_path: Path, method: str
 ) -> None:
     discoverer = CategoryDiscoverer(

@@ -49,7 +49,7 @@ def unit(rows: int, width: int, seed: int) -> Tensor:
     return F.normalize(torch.randn(rows, width, generator=torch.Generator().manual_seed(seed)))
 
 
-def test_a_batch_smaller_than_the_categories_is_transported_with_the_queue(
+def test_small_batch_is_transported_with_the_queue(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trap of small batches: three texts alone say nothing of four categories."""
@@ -75,7 +75,7 @@ def test_a_batch_smaller_than_the_categories_is_transported_with_the_queue(
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
-def test_an_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(small), effort, epochs=4, pretrain_epochs=5)
     hidden = np.array([label is None for label in small.labels])
     names = np.array(["bank", "travel", "novel 1", "novel 2"], object)
@@ -134,14 +134,14 @@ def test_words_are_replaced_only_if_all_layers_learn(
     assert set(seen) == {2 * (8 + 4)}  # both views
 
 
-def test_the_same_seed_gives_the_same_result(tiny_encoder: str, small: SmallTask) -> None:
+def test_same_seed_gives_the_same_result(tiny_encoder: str, small: SmallTask) -> None:
     one, same, other = (fit(tiny_encoder, as_task(small), seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one.prototypes, same.prototypes)
     assert one.history == same.history
     assert (one.prototypes != other.prototypes).any()
 
 
-def test_save_and_load_give_equal_predictions(
+def test_loaded_model_gives_equal_predictions(
     tiny_encoder: str, small: SmallTask, tmp_path: Path
 ) -> None:
     found = CategoryDiscoverer(
@@ -183,7 +183,7 @@ def test_held_out_texts_train_without_their_label(
 
 
 @pytest.mark.parametrize("effort", ["fast", "best"])
-def test_no_labels_at_all(tiny_encoder: str, small: SmallTask, effort: str) -> None:
+def test_fit_without_labels(tiny_encoder: str, small: SmallTask, effort: str) -> None:
     nobody = make_task(small.texts, np.full(len(small.texts), -1), [], 4)
     fitted = fit(tiny_encoder, nobody, effort)
     assert "cross_entropy" not in fitted.history[-1]
@@ -191,21 +191,23 @@ def test_no_labels_at_all(tiny_encoder: str, small: SmallTask, effort: str) -> N
 
 
 @pytest.mark.parametrize("k", [1, 2, None])
-def test_few_or_unnamed_categories(tiny_encoder: str, small: SmallTask, k: int | None) -> None:
+def test_fit_with_one_or_estimated_categories(
+    tiny_encoder: str, small: SmallTask, k: int | None
+) -> None:
     task = as_task(small, k) if k != 1 else make_task(small.texts, np.full(64, -1), [], 1)
     fitted = fit(tiny_encoder, task)
     assert len(fitted.prototypes) == (k or fitted.estimate.n_categories)  # type: ignore[union-attr]
     assert np.isfinite(fitted.prototypes).all()
 
 
-def test_every_text_labelled(tiny_encoder: str, small: SmallTask) -> None:
+def test_fit_with_all_texts_labelled(tiny_encoder: str, small: SmallTask) -> None:
     names = sorted(set(small.truth))
     targets = np.array([names.index(name) for name in small.truth])
     fitted = fit(tiny_encoder, make_task(small.texts, targets, names, 4, validation_share=0))
     assert (predicted(fitted) == targets).mean() > 0.95
 
 
-def test_nothing_that_could_learn(tiny_encoder: str, small: SmallTask) -> None:
+def test_fit_without_trainable_weights(tiny_encoder: str, small: SmallTask) -> None:
     fitted = fit(tiny_encoder, as_task(small), head="none")
     assert [line for line in fitted.history if line["stage"] == "training"] == []
     assert fitted.prototypes.shape == (4, 32)

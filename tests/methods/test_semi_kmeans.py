@@ -55,7 +55,7 @@ def fit(
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
-def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str) -> None:
     fitted = fit(tiny_encoder, as_task(task), effort)
     hidden = np.array([label is None for label in task.labels])
     index = assign(fitted.training_features, fitted.prototypes, fitted.temperature)[0]
@@ -67,7 +67,7 @@ def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str)
     np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-3)
 
 
-def test_the_pretraining_is_dpn_s(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
+def test_pretraining_equals_that_of_dpn(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
     assert SemiKMConfig().pretraining() == DPNConfig().pretraining()
     fit(tiny_encoder, as_task(task), method="dpn", cache=tmp_path, epochs=0)
     stages = Stages(False)
@@ -76,13 +76,13 @@ def test_the_pretraining_is_dpn_s(tiny_encoder: str, task: SmallTask, tmp_path: 
     assert "pretraining" not in stages.seconds
 
 
-def test_nothing_is_encoded_twice(tiny_encoder: str, task: SmallTask) -> None:
+def test_texts_are_encoded_once(tiny_encoder: str, task: SmallTask) -> None:
     for layers, frozen in (("all", -1), (1, 2), (0, 3)):
         fitted = fit(tiny_encoder, as_task(task), pretrain_layers=layers)
         assert fitted.features.frozen_layers == frozen  # type: ignore[attr-defined]
 
 
-def test_pretraining_is_the_idea(tiny_encoder: str) -> None:
+def test_pretraining_improves_the_clusters(tiny_encoder: str) -> None:
     """Labels pull a category together that the frozen encoder leaves spread."""
     small = small_task(each=30, labelled=20)
     targets = as_task(small).targets
@@ -100,7 +100,7 @@ def test_pretraining_is_the_idea(tiny_encoder: str) -> None:
     assert spread(with_it) > 1.3 * spread(without)
 
 
-def test_masked_words_can_be_left_out(tiny_encoder: str, task: SmallTask) -> None:
+def test_masked_words_can_be_disabled(tiny_encoder: str, task: SmallTask) -> None:
     both, labels_only = (
         fit(tiny_encoder, as_task(task), masked_words=on).history for on in (True, False)
     )
@@ -109,7 +109,7 @@ def test_masked_words_can_be_left_out(tiny_encoder: str, task: SmallTask) -> Non
     assert "cross_entropy" in labels_only[0]
 
 
-def test_edges(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_edge_cases(tiny_encoder: str, task: SmallTask) -> None:
     n = len(task.texts)
     for k in (1, 4, None):
         fitted = fit(tiny_encoder, make_task(task.texts, np.full(n, -1), [], k), "fast")
@@ -118,13 +118,15 @@ def test_edges(tiny_encoder: str, task: SmallTask) -> None:
     assert len(fit(tiny_encoder, as_task(task, 2), "fast").prototypes) == 2
 
 
-def test_the_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask) -> None:
+def test_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask) -> None:
     one, two = (fit(tiny_encoder, as_task(task), seed=5) for _ in range(2))
     assert np.array_equal(one.prototypes, two.prototypes)
     assert one.history == two.history
 
 
-def test_a_saved_model_says_the_same(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
+def test_loaded_model_gives_equal_predictions(
+    tiny_encoder: str, task: SmallTask, tmp_path: Path
+) -> None:
     discoverer = CategoryDiscoverer(
         method="semi-km",
         encoder=tiny_encoder,

@@ -77,7 +77,7 @@ def fit(method: str, encoder: Encoder, task: Task, vectors: str, seed: int = 0) 
 
 
 @EACH
-def test_labels_change_nothing_but_the_names(
+def test_labels_change_only_the_names(
     method: str, encoder: Encoder, small: SmallTask, vectors: str
 ) -> None:
     assert not METHODS[method].uses_labels
@@ -94,7 +94,7 @@ def test_labels_change_nothing_but_the_names(
 
 
 @EACH
-def test_known_categories_lend_their_names(
+def test_known_categories_name_the_nearest_clusters(
     method: str, encoder: Encoder, small: SmallTask, vectors: str, tiny_encoder: str
 ) -> None:
     discoverer = CategoryDiscoverer(
@@ -109,7 +109,7 @@ def test_known_categories_lend_their_names(
 
 
 @EACH
-def test_a_stored_model_answers_as_before(
+def test_loaded_model_gives_equal_predictions(
     method: str, small: SmallTask, vectors: str, tiny_encoder: str, tmp_path: Path
 ) -> None:
     discoverer = CategoryDiscoverer(
@@ -127,7 +127,7 @@ def test_a_stored_model_answers_as_before(
 
 
 @EACH
-def test_the_same_seed_gives_the_same_result(
+def test_same_seed_gives_the_same_result(
     method: str, encoder: Encoder, small: SmallTask, vectors: str
 ) -> None:
     one, two = (fit(method, encoder, as_task(small), vectors, seed=3) for _ in range(2))
@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_result(
 
 
 @EACH
-def test_the_number_of_categories_may_be_unknown(
+def test_number_of_categories_can_be_estimated(
     method: str, encoder: Encoder, small: SmallTask, vectors: str
 ) -> None:
     fitted = fit(method, encoder, as_task(small, None), vectors)
@@ -144,7 +144,7 @@ def test_the_number_of_categories_may_be_unknown(
 
 
 @EACH
-def test_edges(method: str, encoder: Encoder, small: SmallTask, vectors: str) -> None:
+def test_fit_edge_cases(method: str, encoder: Encoder, small: SmallTask, vectors: str) -> None:
     texts, nobody = small.texts[:5], np.full(5, -1)
     assert len(fit(method, encoder, make_task(texts, nobody, [], 1), vectors).prototypes) == 1
     assert len(fit(method, encoder, make_task(texts, nobody, [], 5), vectors).prototypes) == 5
@@ -157,18 +157,18 @@ def test_edges(method: str, encoder: Encoder, small: SmallTask, vectors: str) ->
 
 
 @pytest.mark.parametrize("method", ["km-glove", "sae"])
-def test_int8_is_refused_where_there_is_no_encoder(
+def test_int8_is_refused_without_an_encoder(
     method: str, small: SmallTask, vectors: str, tiny_encoder: str
 ) -> None:
     discoverer = CategoryDiscoverer(
         method, tiny_encoder, 4, device="cpu", settings=quick(method, vectors)
     )
     discoverer.fit(small.texts)
-    with pytest.raises(InputError, match="does without one: leave int8 out"):
+    with pytest.raises(InputError, match="this model has none: leave int8 out"):
         discoverer.use_int8(small.texts)
 
 
-def test_from_the_command_line(
+def test_discover_and_predict_on_the_command_line(
     small: SmallTask, vectors: str, tiny_encoder: str, tmp_path: Path, capsys: Any
 ) -> None:
     (tmp_path / "table.csv").write_text(small.csv())

@@ -15,12 +15,12 @@ from newfound.progress import Stages
 from newfound.training import autoencoder
 from newfound.training.autoencoder import (
     AutoencoderFeatures,
-    Bags,
+    BagOfWords,
     batches_of,
     codes_of,
+    flip_dead_units,
     tensor_cores,
     train_autoencoder,
-    wake,
 )
 
 CPU = torch.device("cpu")
@@ -34,20 +34,20 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(
     texts: list[str], most_words: int = 2000, seed: int = 0, **options: object
-) -> tuple[AutoencoderFeatures, Bags]:
+) -> tuple[AutoencoderFeatures, BagOfWords]:
     torch.manual_seed(seed)
-    model = AutoencoderFeatures.of_texts(texts, most_words, **options)
-    return model, Bags.of(model.weights(texts), CPU)
+    model = AutoencoderFeatures.from_texts(texts, most_words, **options)
+    return model, BagOfWords.from_csr(model.weights(texts), CPU)
 
 
 def trained(
-    model: AutoencoderFeatures, bags: Bags, epochs: int = 30, **options: object
+    model: AutoencoderFeatures, bags: BagOfWords, epochs: int = 30, **options: object
 ) -> tuple[nn.Sequential, list[dict[str, float]]]:
     chosen: dict[str, object] = {"batch": 16, "learning_rate": 3e-3, "seed": 0} | options
     return train_autoencoder(model, bags, epochs=epochs, stages=Stages(False), **chosen)  # type: ignore[arg-type]
 
 
-def test_the_input_is_tf_idf_with_rows_of_unit_length() -> None:
+def test_input_is_tf_idf_with_unit_rows() -> None:
     model, bags = made(TEXTS)
     dense = bags.dense(torch.tensor([2, 0, 1]))
     for row, text in zip(dense.tolist(), [TEXTS[2], TEXTS[0], TEXTS[1]], strict=True):
@@ -60,7 +60,7 @@ def test_the_input_is_tf_idf_with_rows_of_unit_length() -> None:
         assert row == pytest.approx([x / length for x in wanted], rel=1e-5)
 
 
-def test_a_small_vocabulary_makes_a_narrow_network() -> None:
+def test_small_vocabulary_gives_a_narrow_network() -> None:
     model, bags = made(TEXTS)
     assert sorted(model.vocabulary) == sorted({word for text in TEXTS for word in text.split()})
     assert bags.width == model.encoder[0].in_features == len(model.vocabulary) == 8
@@ -70,22 +70,22 @@ def test_a_small_vocabulary_makes_a_narrow_network() -> None:
     assert bags.width == 1
 
 
-def test_texts_without_a_known_word_are_all_alike() -> None:
+def test_texts_without_known_words_have_equal_codes() -> None:
     model, _ = made(TEXTS)
     codes = model(["zzz", "?!", "", "lost"])
     assert np.array_equal(codes[0], codes[1])
     assert np.array_equal(codes[0], codes[2])
     assert model([]).shape == (0, 10)
-    nothing = Bags.of(model.weights(["zzz", "?"]), CPU)
+    nothing = BagOfWords.from_csr(model.weights(["zzz", "?"]), CPU)
     assert not nothing.dense(torch.arange(2)).any()
 
 
 def test_texts_without_any_word_are_refused() -> None:
-    with pytest.raises(InputError, match="no text holds a word"):
+    with pytest.raises(InputError, match="no text contains a word"):
         made(["?!", "..."])
 
 
-def test_the_network_is_symmetric_with_a_linear_output() -> None:
+def test_network_is_symmetric_with_a_linear_output() -> None:
     model, _ = made(TEXTS, code=3)
     kinds = [type(layer).__name__ for layer in model.encoder]
     assert kinds == ["Linear", "ReLU"] * 4
@@ -102,7 +102,7 @@ def test_the_network_is_symmetric_with_a_linear_output() -> None:
     assert (torch.from_numpy(linear(TEXTS)) < 0).any()
 
 
-def test_training_learns_to_give_texts_back() -> None:
+def test_training_lowers_the_reconstruction_error() -> None:
     task = small_task()
     model, bags = made(task.texts)
     decoder, history = trained(model, bags, 60)
@@ -115,13 +115,13 @@ def test_training_learns_to_give_texts_back() -> None:
 
 
 def test_history_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(autoencoder, "LINES", 3)
+    monkeypatch.setattr(autoencoder, "MAX_LINES", 3)
     _, history = trained(*made(TEXTS), 8)
     assert [line["epoch"] for line in history] == [3, 6, 8]
     assert trained(*made(TEXTS), 0)[1] == []
 
 
-def test_an_epoch_reads_every_row_once() -> None:
+def test_epoch_holds_every_row_once() -> None:
     parts = batches_of(10, 4, CPU, torch.Generator().manual_seed(0))
     assert [len(part) for part in parts] == [4, 4, 2]
     assert sorted(torch.cat(parts).tolist()) == list(range(10))
@@ -142,25 +142,25 @@ def alive(codes: Tensor) -> list[bool]:
     return (codes > 0).any(0).tolist()
 
 
-def test_dead_units_are_woken_and_others_left_alone() -> None:
+def test_dead_units_are_flipped_and_others_unchanged() -> None:
     model, bags = made(TEXTS)
-    wake(model, bags)
+    flip_dead_units(model, bags)
     before = codes_of(model, bags)
     assert all(alive(before))
     kill(model, [1, 4])
-    assert wake(model, bags) == 2
+    assert flip_dead_units(model, bags) == 2
     after = codes_of(model, bags)
     assert all(alive(after))
     untouched = [0, 2, 3, 5, 6, 7, 8, 9]
     assert torch.equal(after[:, untouched], before[:, untouched])
-    assert wake(model, bags) == 0
+    assert flip_dead_units(model, bags) == 0
     linear, bags = made(TEXTS, activation="linear")
     weights = linear.encoder[-1].weight.clone()
-    assert wake(linear, bags) == 0
+    assert flip_dead_units(linear, bags) == 0
     assert torch.equal(linear.encoder[-1].weight, weights)
 
 
-def test_without_waking_a_dead_unit_stays_dead() -> None:
+def test_dead_unit_stays_dead_without_flipping() -> None:
     task = small_task()
     for waking in (True, False):
         model, bags = made(task.texts)
@@ -173,7 +173,7 @@ def test_without_waking_a_dead_unit_stays_dead() -> None:
 # Files.
 
 
-def test_a_stored_map_gives_the_same_codes(tmp_path: Path) -> None:
+def test_saved_map_gives_the_same_codes(tmp_path: Path) -> None:
     model, bags = made(TEXTS, code=4)
     trained(model, bags, 3)
     model.save(tmp_path)
@@ -183,7 +183,7 @@ def test_a_stored_map_gives_the_same_codes(tmp_path: Path) -> None:
     assert np.array_equal(AutoencoderFeatures.load(tmp_path)(later), model(later))
 
 
-def test_a_kept_autoencoder_is_found_by_the_same_start_only(tmp_path: Path) -> None:
+def test_cached_autoencoder_is_read_for_equal_settings_only(tmp_path: Path) -> None:
     def weights(seed: int = 0, **options: object) -> tuple[Tensor, set[str]]:
         model, bags = made(TEXTS, seed=seed)
         stages = Stages(False)
@@ -200,7 +200,7 @@ def test_a_kept_autoencoder_is_found_by_the_same_start_only(tmp_path: Path) -> N
         assert weights(**other)[1] == {"autoencoder"}  # type: ignore[arg-type]
 
 
-def test_precision_is_as_before_after_training() -> None:
+def test_precision_is_restored_after_training() -> None:
     before = torch.backends.cuda.matmul.fp32_precision
     with tensor_cores():
         assert torch.backends.cuda.matmul.fp32_precision == "tf32"

@@ -8,7 +8,7 @@ from newfound.encoding.loading import load_encoder
 from newfound.training.masking import replace_words
 
 
-def test_replaced_words_spare_special_tokens_and_padding(tiny_encoder: str) -> None:
+def test_special_tokens_and_padding_are_not_replaced(tiny_encoder: str) -> None:
     model = EncoderFeatures(load_encoder(tiny_encoder))
     torch.manual_seed(0)
     ids = torch.full((200, 20), 10)

@@ -1,5 +1,7 @@
 """The optimiser: schedule, decay, accumulation, divergence."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -16,7 +18,7 @@ def linear() -> torch.nn.Linear:
     return torch.nn.Linear(3, 2)
 
 
-def test_steps_equal_plain_adamw() -> None:
+def test_steps_equal_torch_adamw() -> None:
     ours, theirs = linear(), linear()
     x = torch.randn(8, 3)
     optimiser = Optimiser([ours], 0.1, weight_decay=0.2)
@@ -38,7 +40,21 @@ def test_steps_equal_plain_adamw() -> None:
     assert torch.allclose(ours.bias, theirs.bias, atol=1e-6)
 
 
-def test_terms_accumulate_and_means_are_by_name() -> None:
+def test_steps_on_a_cpu_do_not_import_the_compiler() -> None:
+    code = """
+import sys, torch
+from newfound.encoding.batching import Batch
+from newfound.training.optimiser import Optimiser
+module = torch.nn.Linear(3, 2)
+optimiser = Optimiser([module], 0.1)
+optimiser.accumulate(lambda batch: {"x": module(torch.ones(2, 3)).sum()}, Batch.of(torch.arange(2)))
+optimiser.step()
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_gradients_of_terms_accumulate_and_losses_are_averaged_by_name() -> None:
     module, x = linear(), torch.randn(4, 3)
 
     def term(batch: Batch) -> dict[str, torch.Tensor]:
@@ -68,7 +84,7 @@ def test_warm_up_then_linear_decay_to_zero() -> None:
     assert optimiser._schedule() == 0
 
 
-def test_frozen_weights_are_left_alone() -> None:
+def test_frozen_weights_do_not_change() -> None:
     module = linear()
     module.weight.requires_grad_(False)
     before = module.weight.clone()
@@ -79,7 +95,7 @@ def test_frozen_weights_are_left_alone() -> None:
     assert torch.equal(module.weight, before)
 
 
-def test_divergence_is_said_in_one_sentence() -> None:
+def test_divergence_raises_an_input_error() -> None:
     module = linear()
     optimiser = Optimiser([module], 0.1)
     batch = Batch.of(torch.arange(2))
@@ -97,7 +113,7 @@ def small_backbone() -> Backbone:
     return backbone
 
 
-def test_half_copies_give_nearly_the_gradients_of_full_precision() -> None:
+def test_half_copies_approximate_full_precision_gradients() -> None:
     backbone = small_backbone()
     ids, mask = torch.randint(20, (6, 9)), torch.ones(6, 9, dtype=torch.bool)
     weights = list(backbone.parameters())
@@ -119,7 +135,7 @@ def test_half_copies_give_nearly_the_gradients_of_full_precision() -> None:
     assert all(copy.grad is None for copy in half.copies)
 
 
-def test_half_copies_follow_the_weights_and_clear_what_was_not_used() -> None:
+def test_half_copies_follow_the_weights_and_clear_unused_gradients() -> None:
     backbone = small_backbone()
     backbone.words.requires_grad_(False)
     half = HalfCopies([backbone])
@@ -137,7 +153,7 @@ def test_half_copies_follow_the_weights_and_clear_what_was_not_used() -> None:
 
 
 @pytest.mark.parametrize("torch_s_own", [False, True])
-def test_forgotten_weights_step_like_new_ones(torch_s_own: bool) -> None:
+def test_weights_with_reset_state_step_like_new_ones(torch_s_own: bool) -> None:
     torch.manual_seed(1)
     ours, x, batch = linear(), torch.randn(8, 3), Batch.of(torch.arange(8))
     optimiser = Optimiser([ours], 0.1, weight_decay=0.2)
@@ -174,7 +190,7 @@ def step_by_step(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_forgetting_reaches_a_recorded_step() -> None:
+def test_state_is_reset_in_a_cuda_graph() -> None:
     modules = [torch.nn.Linear(3, 2).cuda() for _ in range(2)]
     modules[1].load_state_dict(modules[0].state_dict())
     x, batch = torch.randn(8, 3).cuda(), Batch.of(torch.arange(8).cuda())

@@ -20,7 +20,7 @@ from newfound.training.pretraining import BestWeights, PretrainingConfig, pretra
 SPECIAL = torch.tensor([0, 1, 2, 3, 4])
 
 
-def test_masking_follows_the_shares_and_spares_special_tokens() -> None:
+def test_masking_follows_the_shares_and_skips_special_tokens() -> None:
     torch.manual_seed(0)
     ids = torch.randint(5, 30, (200, 40))
     ids[:, 0], ids[:, -1] = 2, 3
@@ -45,7 +45,9 @@ def test_masking_follows_the_shares_and_spares_special_tokens() -> None:
 
 
 @pytest.mark.parametrize("frozen", [-1, 1, 2])
-def test_masked_only_loss_equals_the_loss_over_all_places(frozen: int, tiny_encoder: str) -> None:
+def test_loss_at_masked_tokens_equals_the_loss_over_all_tokens(
+    frozen: int, tiny_encoder: str
+) -> None:
     encoder = load_encoder(tiny_encoder)
     model = EncoderFeatures(encoder, frozen_layers=frozen).eval()
     tokens = tokenize(encoder.tokenizer, ["lost my card", "pay the bill please now", "rain"], 16)
@@ -73,7 +75,7 @@ def test_attention_mask_reaches_masked_word_loss(tiny_encoder: str) -> None:
     assert torch.allclose(short, wide[:, :5], atol=1e-5)
 
 
-def test_best_keeps_the_best_and_stops_in_time() -> None:
+def test_best_weights_are_kept_and_training_stops_after_patience() -> None:
     module = torch.nn.Linear(1, 1, bias=False)
     best = BestWeights([module], patience=2)
     stops = []
@@ -114,7 +116,7 @@ def test_pretraining_learns_the_labels(layers: int | str, tiny_encoder: str) -> 
     assert "validation_accuracy" in history[0]
 
 
-def test_two_labels_a_category_are_all_learnt_from() -> None:
+def test_two_labels_per_category_are_all_learnt_from() -> None:
     task = small_task(per_class=2)
     assert task.validation_texts == []
     assert task.learnable.sum() == 4
@@ -127,7 +129,7 @@ def test_held_out_texts_keep_their_label_but_are_not_learnt_from() -> None:
     assert (task.targets >= 0).sum() == 10
 
 
-def test_classifier_starts_as_the_nearest_class_mean(tiny_encoder: str) -> None:
+def test_classifier_is_initialised_as_nearest_class_mean(tiny_encoder: str) -> None:
     model = EncoderFeatures(load_encoder(tiny_encoder), frozen_layers=3)
     task = small_task()
     inputs = run_frozen(model, tokenize(model.encoder.tokenizer, task.texts, 16))
@@ -142,7 +144,7 @@ def test_classifier_starts_as_the_nearest_class_mean(tiny_encoder: str) -> None:
         assert found == min((0, 1), key=lambda c: float((x - means[c]).norm()))
 
 
-def test_kept_pretraining_is_found_again(tiny_encoder: str, tmp_path: Path) -> None:
+def test_pretraining_is_read_from_the_cache(tiny_encoder: str, tmp_path: Path) -> None:
     task, found = small_task(), []
     config = PretrainingConfig(layers=1, epochs=2, learning_rate=1e-2)
     for _ in range(2):
@@ -157,7 +159,7 @@ def test_kept_pretraining_is_found_again(tiny_encoder: str, tmp_path: Path) -> N
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_frozen_weights_do_not_move(tiny_encoder: str) -> None:
+def test_frozen_weights_do_not_change(tiny_encoder: str) -> None:
     encoder = load_encoder(tiny_encoder)
     model = EncoderFeatures(encoder)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}

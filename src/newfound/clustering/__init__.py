@@ -1,1 +1,1 @@
-"""Group vectors: k-means, prototypes, optimal transport, the number of categories, metrics."""
+"""Clustering: k-means, prototypes, optimal transport, number of categories, metrics."""

@@ -1,21 +1,23 @@
-"""The last step of every method: a text's category is its nearest prototype."""
+"""Assign texts to the nearest prototype, and calibrate the probabilities."""
 
 import numpy as np
 
-CHUNK = 65536  # rows at a time, so that memory stays flat
-SAME = 1e-9  # distances that differ by less, relative to the prototypes' lengths, are equal
-# Temperatures to choose from, as shares of the mean squared distance to the nearest prototype
+CHUNK = 65536  # rows per chunk, which limits memory
+SAME = 1e-9  # squared distances that differ by less, relative to the largest prototype, are equal
+# Candidate temperatures, relative to the mean squared distance to the nearest prototype.
 GRID = np.geomspace(1 / 64, 1, 25)
-USUAL = 0.21  # of that distance: the usual temperature, and the spread of its logarithm
-USUAL_SPREAD = 0.3
-NOISE = 1e-3  # a text's features differ by less than this between batches, relative to their length
+# Prior of calibration: mean temperature, relative to the same distance, and the standard deviation
+# of its logarithm.
+PRIOR_TEMPERATURE = 0.21
+PRIOR_LOG_STD = 0.3
+NOISE = 1e-3  # maximum difference of a text's features between batches, relative to their length
 
 
 def squared_distances(features: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-    """Squared Euclidean distances [N, K], in double precision.
+    """Return squared Euclidean distances [N, K], in double precision.
 
-    The rounding of a matrix product depends on its shape; in double precision that is too little
-    to change which prototype is the nearest.
+    The rounding of a matrix product depends on its shape; in double precision the difference is too
+    small to change which prototype is nearest.
     """
     features, prototypes = features.astype(np.float64), prototypes.astype(np.float64)
     return np.maximum(
@@ -27,12 +29,29 @@ def squared_distances(features: np.ndarray, prototypes: np.ndarray) -> np.ndarra
 
 
 def probabilities(features: np.ndarray, prototypes: np.ndarray, temperature: float) -> np.ndarray:
-    """Probability of each category [N, K]: softmax of -squared distance / (2 temperature)."""
-    apart = squared_distances(features, prototypes)
-    nearest = apart.min(1, keepdims=True)
-    # Prototypes that coincide are equally near, whatever rounding says; the first of them wins.
-    same = apart <= nearest + SAME * np.square(prototypes, dtype=np.float64).sum(1).max()
-    scores = np.where(same, 0, (nearest - apart) / (2 * temperature))
+    """Compute the probability of each category: softmax of -squared distance / (2 temperature).
+
+    Parameters
+    ----------
+    features : ndarray of shape [N, d]
+    prototypes : ndarray of shape [K, d]
+    temperature : float
+
+    Returns
+    -------
+    ndarray of shape [N, K]
+
+    Examples
+    --------
+    >>> prototypes = np.array([[0.0, 1.0], [0.0, -1.0]])
+    >>> probabilities(np.array([[1.0, 0.0]]), prototypes, 0.5).tolist()
+    [[0.5, 0.5]]
+    """
+    squared = squared_distances(features, prototypes)
+    nearest = squared.min(1, keepdims=True)
+    # Equal prototypes have the same distance, whatever the rounding; the first one is assigned.
+    same = squared <= nearest + SAME * np.square(prototypes, dtype=np.float64).sum(1).max()
+    scores = np.where(same, 0, (nearest - squared) / (2 * temperature))
     np.exp(scores, out=scores)
     return scores / scores.sum(1, keepdims=True)
 
@@ -40,15 +59,29 @@ def probabilities(features: np.ndarray, prototypes: np.ndarray, temperature: flo
 def assign(
     features: np.ndarray, prototypes: np.ndarray, temperature: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest prototype of each text and its probability: (index [N], probability [N])."""
+    """Assign texts to their nearest prototypes.
+
+    Parameters
+    ----------
+    features : ndarray of shape [N, d]
+    prototypes : ndarray of shape [K, d]
+    temperature : float
+
+    Returns
+    -------
+    index : ndarray of shape [N], int64
+        Nearest prototype of each text.
+    probability : ndarray of shape [N], float32
+        Its probability.
+    """
     index = np.empty(len(features), np.int64)
-    sure = np.empty(len(features), np.float32)
+    confidence = np.empty(len(features), np.float32)
     for start in range(0, len(features), CHUNK):
         part = slice(start, start + CHUNK)
-        chances = probabilities(features[part], prototypes, temperature)
-        index[part] = chances.argmax(1)
-        sure[part] = chances.max(1)
-    return index, sure
+        probability = probabilities(features[part], prototypes, temperature)
+        index[part] = probability.argmax(1)
+        confidence[part] = probability.max(1)
+    return index, confidence
 
 
 def best_of_first(
@@ -71,60 +104,94 @@ def best_of_first(
 
 
 def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE) -> np.ndarray:
-    """Rows that lie so near the border of two categories that noise could carry them across."""
+    """Find texts so close to the border of two categories that noise could change theirs.
+
+    Parameters
+    ----------
+    features : ndarray of shape [N, d]
+    prototypes : ndarray of shape [K, d]
+    noise : float
+        Size of the noise, relative to the length of a feature.
+
+    Returns
+    -------
+    ndarray of int64
+        Row numbers.
+    """
     between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
-    np.fill_diagonal(between, 0)  # exactly: rounding would make every text a tie with itself
+    np.fill_diagonal(between, 0)  # exactly zero, or every text would tie with itself
     found = [np.empty(0, np.int64)]
     for start in range(0, len(features), CHUNK):
         part = features[start : start + CHUNK]
-        apart = squared_distances(part, prototypes)
-        nearest = apart.argmin(1)
-        gap = apart - apart.min(1, keepdims=True)
-        # A step of length s changes the gap of two squared distances by 2 s |p - q| at most.
+        squared = squared_distances(part, prototypes)
+        nearest = squared.argmin(1)
+        gap = squared - squared.min(1, keepdims=True)
+        # A step of length s changes the gap between two squared distances by at most 2 s |p - q|.
         reach = 2 * noise * np.linalg.norm(part, axis=1)[:, None] * between[nearest]
         found.append(start + np.flatnonzero((gap < reach).any(1)))
     return np.concatenate(found)
 
 
 def fit_temperature(features: np.ndarray, prototypes: np.ndarray, targets: np.ndarray) -> float:
-    """The temperature under which labelled texts are least surprising; a default without any.
+    """Return the temperature with the highest likelihood of the labels.
 
-    One-dimensional search over a grid around the mean squared distance to the nearest prototype,
-    by the negative log-likelihood of the given categories.
+    It is found by a grid search, relative to the mean squared distance to the nearest prototype.
+
+    Parameters
+    ----------
+    features : ndarray of shape [N, d]
+    prototypes : ndarray of shape [K, d]
+    targets : ndarray of shape [N]
+        Labels, -1 where unlabelled. With fewer than 20 labels a default is returned.
+
+    Returns
+    -------
+    float
     """
     scale = _nearest_mean(features, prototypes)
     labelled = targets >= 0
     if labelled.sum() < 20:
         return scale / 8
     grid = scale * GRID
-    return float(grid[_surprise(features[labelled], prototypes, targets[labelled], grid).argmin()])
+    loss = _negative_log_likelihood(features[labelled], prototypes, targets[labelled], grid)
+    return float(grid[loss.argmin()])
 
 
-def calibrate(features: np.ndarray, prototypes: np.ndarray, unseen: np.ndarray) -> float:
-    """The temperature that makes probabilities honest, by labelled texts that no training saw.
+def calibrate(features: np.ndarray, prototypes: np.ndarray, held_out: np.ndarray) -> float:
+    """Return the temperature that calibrates the probabilities, by held-out labels.
 
-    `unseen` [N] are the categories of these texts and -1 for all others. Texts that were trained on
-    lie close to their category and would make every text look sure. Where few labels are left a
-    usual temperature has its say: the logarithm of a temperature is thought to be normal about it.
+    Texts that were trained on are close to their prototype, and would make the probabilities too
+    high. A log-normal prior of the temperature matters where held-out labels are few.
+
+    Parameters
+    ----------
+    features : ndarray of shape [N, d]
+    prototypes : ndarray of shape [K, d]
+    held_out : ndarray of shape [N]
+        Labels of held-out texts, -1 for all other texts.
+
+    Returns
+    -------
+    float
     """
     scale = _nearest_mean(features, prototypes)
-    grid, labelled = scale * GRID, unseen >= 0
-    surprise = _surprise(features[labelled], prototypes, unseen[labelled], grid)
-    surprise += np.square(np.log(grid / (USUAL * scale)) / USUAL_SPREAD) / 2
-    return float(grid[surprise.argmin()])
+    grid, labelled = scale * GRID, held_out >= 0
+    loss = _negative_log_likelihood(features[labelled], prototypes, held_out[labelled], grid)
+    loss += np.square(np.log(grid / (PRIOR_TEMPERATURE * scale)) / PRIOR_LOG_STD) / 2
+    return float(grid[loss.argmin()])
 
 
 def _nearest_mean(features: np.ndarray, prototypes: np.ndarray) -> float:
-    """The mean squared distance to the nearest prototype; 1 where there is none to speak of."""
+    """Return the mean squared distance to the nearest prototype; 1 if it is zero or undefined."""
     if not len(features):
         return 1.0
     return float(squared_distances(features, prototypes).min(1).mean()) or 1.0
 
 
-def _surprise(
+def _negative_log_likelihood(
     features: np.ndarray, prototypes: np.ndarray, targets: np.ndarray, grid: np.ndarray
 ) -> np.ndarray:
-    """The negative log-likelihood of targets [N], summed, under each temperature of a grid [T]."""
+    """Return the negative log-likelihood of targets [N] for each temperature of a grid [T]."""
     rows = np.arange(len(targets))
-    chances = [probabilities(features, prototypes, t)[rows, targets] for t in grid]
-    return -np.log(np.maximum(chances, 1e-12)).sum(1)
+    probability = [probabilities(features, prototypes, t)[rows, targets] for t in grid]
+    return -np.log(np.maximum(probability, 1e-12)).sum(1)

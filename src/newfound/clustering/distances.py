@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Most elements of a points x centres block, and of the points taken for it: 16 MB each.
+# Maximum elements of a points x centres block, and of the points in it: 16 MB each.
 BLOCK = 2**22
 
 
 def distances(features: Tensor, prototypes: Tensor) -> Tensor:
-    """Euclidean distances [B, K]; the gradient stays finite where the two meet."""
+    """Return Euclidean distances [B, K]; the gradient is finite at distance zero."""
     squared = (
         features.square().sum(1, keepdim=True)
         + prototypes.square().sum(1)
@@ -23,17 +23,27 @@ def distances(features: Tensor, prototypes: Tensor) -> Tensor:
 
 
 def cosines(features: Tensor, prototypes: Tensor) -> Tensor:
-    """Cosine similarities [B, K]."""
+    """Return cosine similarities [B, K]."""
     return F.normalize(features, dim=1) @ F.normalize(prototypes, dim=1).T
 
 
 def nearest(features: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """Give for each of `features` [N, d] the nearest of `centres` [K, d] and its squared distance.
+    """Find the nearest centre of each point, in bounded memory.
 
-    Works in blocks, so that memory stays bounded however many points there are.
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    centres : Tensor of shape [K, d]
+
+    Returns
+    -------
+    labels : Tensor of shape [N], int64
+        Nearest centre of each point.
+    distances : Tensor of shape [N]
+        Squared distance to it.
     """
     with torch.no_grad(), full_precision(features.device):
-        # Distances do not change under a shift, but rounding does when all vectors lie far out.
+        # A shift does not change distances, but reduces rounding if all vectors are far out.
         origin = centres.float().mean(0)
         shifted = centres.float() - origin
         bias = -0.5 * shifted.square().sum(1)
@@ -50,9 +60,9 @@ def nearest(features: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """Multiply in float32 even where training has chosen less: distances are small differences."""
+    """Multiply in float32 inside the block: distances are small differences of large numbers."""
     matmul = torch.backends.cuda.matmul
-    # From torch 2.9 on only the new switch may be read whichever one the caller has set.
+    # From torch 2.9 on, only the new switch may be read, whichever one the caller has set.
     new = hasattr(matmul, "fp32_precision")
     switch, exact = ("fp32_precision", "ieee") if new else ("allow_tf32", False)
     before = getattr(matmul, switch)

@@ -1,4 +1,4 @@
-"""The estimated number of categories as a value, apart from how it is found (`n_categories`)."""
+"""The estimated number of categories; `n_categories` computes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from newfound.files import check_fields, check_items
 
 @dataclass(frozen=True)
 class Estimate:
-    """The number of categories with the curve and the range behind it.
+    """An estimate of the number of categories.
 
     Attributes
     ----------
     n_categories : int
         The estimate, known categories included.
     candidates : list of int
-        Numbers of categories that were tried.
+        Numbers of categories that were compared.
     scores : list of float
-        Score per candidate: support by labels, or separation of held-out texts.
+        Score of each candidate: support by the labels, or held-out silhouette.
     low, high : int
-        The plausible range.
+        Plausible range.
     how : str
-        One sentence for the user on how the number was found.
+        How the number was found, as one sentence for the user.
     """
 
     n_categories: int
@@ -33,7 +33,7 @@ class Estimate:
     how: str
 
     def to_dict(self) -> dict[str, object]:
-        """Give plain values for a JSON file."""
+        """Return the fields as a dict for a JSON file."""
         return {
             "estimate": self.n_categories,
             "candidates": self.candidates,
@@ -45,7 +45,7 @@ class Estimate:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], where: str) -> "Estimate":
-        """Read what `to_dict` gave; DamagedFileError names the file `where` it is not so."""
+        """Return the estimate from `to_dict`, or raise DamagedFileError about file `where`."""
         kinds = {"estimate": int, "candidates": list, "scores": list, "low": int, "high": int}
         check_fields(value, {**kinds, "how": str}, where)
         check_items(value["candidates"], int, f"{where}, candidates")

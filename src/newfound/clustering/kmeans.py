@@ -1,7 +1,7 @@
-"""k-means for a CPU and a GPU: greedy k-means++ seeding, several starts, the best one kept.
+"""k-means on a CPU or a GPU, with greedy k-means++ and several starts.
 
-`constrained_kmeans` is its semi-supervised form (Basu et al., ICML 2002): labelled points stay in
-the cluster of their category.
+`constrained_kmeans` is the semi-supervised form (Basu et al., ICML 2002), k-means with pinned
+labels: labelled points stay in the cluster of their category.
 """
 
 import math
@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from newfound.clustering.distances import full_precision, nearest
-from newfound.clustering.kmeans_plus_plus import greedy_seeds
+from newfound.clustering.kmeans_plus_plus import greedy_kmeans_plus_plus
 from newfound.clustering.lloyd import Clustering, Problem, all_starts, one_start
 from newfound.errors import InputError
 from newfound.wording import plural
 
 __all__ = ["Clustering", "constrained_kmeans", "kmeans", "nearest"]
 
-# Above this many points the starts run on a sample and only the best goes on with all points.
+# With more points than this, all starts run on a sample and the best continues on all points.
 SAMPLE = 100_000
 SAMPLE_PER_CLUSTER = 64
 
@@ -37,11 +37,37 @@ def kmeans(
     initial: Tensor | None = None,
     progress: Progress | None = None,
 ) -> Clustering:
-    """Cluster `features` [N, d] into `k` clusters on the device they are on.
+    """Cluster features by k-means, on the device that they are on.
 
-    `tolerance` is relative to the mean variance of the features, as in scikit-learn. `initial`
-    [at most k, d] are the first centres' starts in place of seeds; with all k of them there is one
-    start. `progress` is called with the work done and the most that may be to do.
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    k : int
+        Number of clusters.
+    starts : int
+        Number of starts, of which the one with the lowest inertia is returned.
+    seed : int
+        Random seed of k-means++.
+    max_iterations : int
+    tolerance : float
+        Stop when the centres move less, relative to the mean variance of the features, as in
+        scikit-learn.
+    initial : Tensor of shape [at most k, d], optional
+        Initial centres; k-means++ adds the missing ones. With k of them there is one start.
+    progress : callable, optional
+        Called with the work done and the maximum work.
+
+    Returns
+    -------
+    Clustering
+
+    Examples
+    --------
+    >>> import torch
+    >>> points = torch.tensor([[0.0], [0.1], [5.0], [5.1]])
+    >>> labels = kmeans(points, 2).labels
+    >>> bool(labels[0] == labels[1] != labels[2])
+    True
     """
     targets = torch.full((len(features),), -1, dtype=torch.int64)
     return constrained_kmeans(
@@ -69,11 +95,25 @@ def constrained_kmeans(
     initial: Tensor | None = None,
     progress: Progress | None = None,
 ) -> Clustering:
-    """Cluster `features` [N, d] where `targets` [N] pins a point to a category (-1: free).
+    """Cluster features by k-means with pinned labels.
 
-    Clusters 0..M-1 are the M categories in `targets` and start at the means of their points; the
-    others are seeded from the free points. Pinned points never change cluster; the inertia that
-    the starts compete for counts them too. Without any target this is plain k-means.
+    Clusters 0..M-1 are the M categories of `targets` and start at the means of their points;
+    k-means++ chooses the other initial centres among the free points. Pinned points never change
+    cluster, and their distances count towards the inertia.
+
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    k : int
+        Number of clusters.
+    targets : Tensor of shape [N]
+        Category that a point is pinned to, -1 for a free point.
+    starts, seed, max_iterations, tolerance, initial, progress
+        As for `kmeans`.
+
+    Returns
+    -------
+    Clustering
     """
     with torch.no_grad(), full_precision(features.device):
         return _fit(
@@ -103,7 +143,7 @@ def _fit(
     progress: Progress | None,
     batched: bool,
 ) -> Clustering:
-    """Do the work of `constrained_kmeans`; `batched` runs all starts at once."""
+    """Run `constrained_kmeans`; `batched` runs all starts at once."""
     n, d = features.shape
     n_free = int((targets < 0).sum())
     known = int(targets.max()) + 1 if n_free < n else 0
@@ -133,7 +173,7 @@ def _fit(
 def _solve(
     problem: Problem,
     k: int,
-    given: Tensor,  # [at most k, d], the centres that are not to be seeded
+    given: Tensor,  # [at most k, d], initial centres that k-means++ completes
     *,
     starts: int,
     generator: torch.Generator,
@@ -142,12 +182,12 @@ def _solve(
     progress: Progress | None,
     batched: bool,
 ) -> Clustering:
-    """Seed and iterate `starts` times; where points are many, on a sample first."""
+    """Run k-means++ and Lloyd's algorithm `starts` times; on a sample first if points are many."""
     n = len(problem.points)
     size = max(SAMPLE, SAMPLE_PER_CLUSTER * k)
     sampled = len(given) < k and n > size
     small = _sample(problem, size, generator) if sampled else problem
-    # Work is counted in points visited.
+    # The unit of work is one point in one iteration.
     share = len(small.points) * (max_iterations + 1)
     total = starts * share + (n * (max_iterations + 1) if sampled else 0)
 
@@ -160,16 +200,18 @@ def _solve(
 
     batch = partial(all_starts, max_iterations=max_iterations, tolerance=tolerance)
     single = partial(one_start, max_iterations=max_iterations, tolerance=tolerance)
-    seeds = greedy_seeds(small.points, small.norms, k, given, starts, generator)  # [S, K, d]
+    first_centres = greedy_kmeans_plus_plus(
+        small.points, small.norms, k, given, starts, generator
+    )  # [S, K, d]
     if not n:  # every point is pinned, and so is every centre
         means = problem.pinned_sums / problem.pinned_counts[:, None]
         best = Clustering(means, problem.norms.long(), float(problem.pinned_inertia(means)), 0)
     elif batched:
-        best = batch(small, seeds, tick=report(0, starts * len(small.points)))
+        best = batch(small, first_centres, tick=report(0, starts * len(small.points)))
     else:
         runs = (
             single(small, centres, tick=report(i * share, len(small.points)))
-            for i, centres in enumerate(seeds)
+            for i, centres in enumerate(first_centres)
         )
         best = min(runs, key=lambda run: run.inertia)
     if sampled:
@@ -184,9 +226,9 @@ def _solve(
 
 
 def _centred(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Move the origin to the mean if that gains precision; give points, squared norms, origin.
+    """Return points, their squared norms, and the origin, centred if that gains precision.
 
-    Squared distances come from a difference of large numbers when all points lie far out. Only
+    If all points are far from the origin, squared distances are differences of large numbers. Only
     then is a centred copy worth its memory.
     """
     mean = features.mean(0)
@@ -203,13 +245,13 @@ def _centred(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _problem(
     features: Tensor, norms: Tensor, targets: Tensor, n_free: int, k: int, known: int
 ) -> tuple[Problem, Tensor]:
-    """Split `features` into free points and the pinned ones' sums; give the M class means too."""
+    """Return the problem of free points and sums of pinned ones, and the M class means."""
     if n_free == len(features):
         zeros = features.new_zeros(k, features.shape[1])
         problem = Problem(features, norms, zeros, zeros[:, 0], zeros[0, 0])
     else:
         free, pinned = targets < 0, targets >= 0
-        # One-hot product: repeatable on a GPU, and labelled points are few.
+        # A product with one-hot rows is deterministic on a GPU, and labelled points are few.
         chosen = torch.nn.functional.one_hot(targets[pinned], k).to(features.dtype)
         counts = chosen.sum(0)
         if not bool((counts[:known] > 0).all()):
@@ -220,7 +262,7 @@ def _problem(
 
 
 def _sample(problem: Problem, size: int, generator: torch.Generator) -> Problem:
-    """Draw `size` of the free points; pinned ones weigh less in proportion."""
+    """Return a sample of `size` free points; pinned points are weighted down in proportion."""
     n = len(problem.points)
     index = torch.randperm(n, generator=generator)[:size].sort().values.to(problem.points.device)
     part = size / n
@@ -242,6 +284,7 @@ def _check(
     initial: Tensor | None,
     d: int,
 ) -> None:
+    """Raise an error if the arguments are impossible."""
     if starts < 1 or max_iterations < 1:
         raise ValueError("starts and max_iterations must be at least 1")
     if k < max(known, 1):

@@ -1,4 +1,4 @@
-"""Greedy k-means++: where the starts of k-means begin."""
+"""Greedy k-means++ (Arthur & Vassilvitskii, SODA 2007): the initial centres of k-means."""
 
 import math
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 from newfound.clustering.distances import nearest
 
-# Most elements of a candidates x points block: 128 MB.
+# Maximum elements of a candidates x points block: 128 MB.
 BLOCK = 2**25
 
 
-def greedy_seeds(
+def greedy_kmeans_plus_plus(
     points: Tensor,  # [N, d]
     norms: Tensor,  # [N] squared lengths
     k: int,
@@ -19,17 +19,32 @@ def greedy_seeds(
     starts: int,
     generator: torch.Generator,
 ) -> Tensor:  # [starts, k, d]
-    """Complete the `given` centres [M, d] to k, once for each start, by greedy k-means++.
+    """Choose initial centres by greedy k-means++.
 
-    Each step draws a few points with a chance that grows with the squared distance to the centres
-    so far, and keeps the one that lowers the sum of these distances most. The starts go side by
-    side: one wide matrix product is quicker than many narrow ones.
+    Each step draws a few points with probabilities proportional to their squared distance from the
+    nearest centre so far, and keeps the point that lowers the sum of these distances most. All
+    starts run at once, because one wide matrix product is faster than many narrow ones.
+
+    Parameters
+    ----------
+    points : Tensor of shape [N, d]
+    norms : Tensor of shape [N]
+        Squared lengths of the points.
+    k : int
+    given : Tensor of shape [M, d]
+        Centres that every start begins with.
+    starts : int
+    generator : torch.Generator
+
+    Returns
+    -------
+    Tensor of shape [starts, k, d]
     """
     n, m = len(points), len(given)
     if m == k:
         return given.expand(starts, k, -1)
     trials = 2 + int(math.log(k))
-    # Drawn on the CPU as integers, so that neither the device nor the grouping below matters.
+    # Integers from the CPU, so that results depend neither on the device nor on the grouping.
     draws = torch.randint(2**62, (starts, k, trials), generator=generator).to(points.device)
     group = max(1, BLOCK // (trials * n))
     centres = points.new_empty(starts, k, points.shape[1])
@@ -43,7 +58,7 @@ def greedy_seeds(
         else:
             closest = torch.full((len(draw), n), torch.inf, device=points.device)
         for step in range(m, k):
-            # Whole numbers, because a running sum of floats is not repeatable on a GPU.
+            # Integers, because a cumulative sum of floats is not deterministic on a GPU.
             weights = closest / closest.amax(1, keepdim=True).clamp_min(1e-30)
             weights = weights.nan_to_num_(nan=1.0).mul_(2**30).long()
             running = weights.cumsum(1)

@@ -1,8 +1,9 @@
-"""Lloyd's iterations of k-means: one start at a time for a CPU, all starts at once for a GPU.
+"""Lloyd's algorithm for k-means: one start at a time on a CPU, all starts at once on a GPU.
 
-Both assign every free point to its nearest centre and move each centre to the mean of its points,
-until nothing moves. Points are compared by `score = point . centre - |centre|^2 / 2`, whose largest
-value belongs to the nearest centre, so that one matrix product does most of the work.
+1. Assign every free point to its nearest centre. That is the centre with the largest
+   `score = point . centre - |centre|^2 / 2`, so one matrix product does most of the work.
+2. Move each centre to the mean of its points; move empty clusters to the farthest points.
+3. Repeat until the centres no longer move.
 """
 
 from collections.abc import Callable
@@ -11,47 +12,57 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Most elements of a points x centres block: 128 MB on a CPU, 256 MB (twice) on a GPU.
+# Maximum elements of a points x centres block: 128 MB on a CPU, 256 MB (twice) on a GPU.
 CPU_BLOCK = 2**25
 GPU_BLOCK = 2**26
-# Batched starts ask the device only this often whether all have settled.
+# Iterations between two checks of a GPU for convergence of all starts.
 CHECK_EVERY = 4
-# Empty clusters that a batched iteration can refill in each start; more wait for the next one.
+# Empty clusters that a batched iteration refills per start; others wait for the next iteration.
 REFILL = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """A partition of N points into K clusters."""
+    """A partition of N points into K clusters.
 
-    centres: Tensor  # [K, d]
-    labels: Tensor  # [N] int64, the nearest centre (or the one a point is pinned to)
-    inertia: float  # sum of squared distances to the own centre
+    Attributes
+    ----------
+    centres : Tensor of shape [K, d]
+    labels : Tensor of shape [N], int64
+        Nearest centre of each point, or the cluster that it is pinned to.
+    inertia : float
+        Sum of squared distances of points to their centres.
+    iterations : int
+    """
+
+    centres: Tensor
+    labels: Tensor
+    inertia: float
     iterations: int
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Free points to cluster, and what pinned points (if any) add to their clusters.
+    """Free points to cluster, and the sums of pinned points per cluster.
 
-    A pinned point never changes cluster, so its share of every mean is constant: only the sums are
-    needed, not the points.
+    Pinned points never change cluster, so their contribution to each mean is constant and only
+    their sums are needed.
     """
 
     points: Tensor  # [N, d] float32
     norms: Tensor  # [N] squared lengths
     pinned_sums: Tensor  # [K, d]
     pinned_counts: Tensor  # [K]
-    pinned_norm: Tensor  # scalar, sum of the squared lengths of all pinned points
+    pinned_norm: Tensor  # scalar: sum of squared lengths of the pinned points
 
     def pinned_inertia(self, centres: Tensor) -> Tensor:
-        """Sum the squared distances of the pinned points to `centres` [..., K, d]."""
+        """Return the summed squared distances of pinned points to `centres` [..., K, d]."""
         cross = (self.pinned_sums * centres).sum((-2, -1))
         spread = (self.pinned_counts * centres.square().sum(-1)).sum(-1)
         return (self.pinned_norm - 2 * cross + spread).clamp_min(0)
 
     def smallest_distance(self) -> Tensor:
-        """Give the squared distance under which two points are the same up to rounding."""
+        """Return the squared distance below which two points are equal up to rounding."""
         return 1e-6 * self.norms.mean()
 
 
@@ -64,10 +75,28 @@ def one_start(
     block: int = CPU_BLOCK,
     tick: Callable[[int], None] | None = None,
 ) -> Clustering:
-    """Iterate from one set of centres, doing only the work that the last movement calls for.
+    """Run Lloyd's algorithm from one set of centres, with incremental updates.
 
-    Late iterations change few labels and move few centres, so sums are updated by the points that
-    changed and, where all scores fit into one block, scores only for the centres that moved.
+    Late iterations change few labels and move few centres. Sums are therefore updated only by the
+    points that changed and, if all scores fit into one block, scores only for the centres that
+    moved.
+
+    Parameters
+    ----------
+    problem : Problem
+    centres : Tensor of shape [K, d]
+        Initial centres.
+    max_iterations : int
+    tolerance : float
+        Stop when the summed squared movement of the centres is at most this.
+    block : int
+        Maximum elements of a block of scores.
+    tick : callable, optional
+        Called with the number of each iteration, from 0.
+
+    Returns
+    -------
+    Clustering
     """
     points, norms = problem.points, problem.norms
     n, k = len(points), len(centres)
@@ -75,10 +104,10 @@ def one_start(
     scores = points.new_empty(k, width)
     labels = torch.zeros(n, dtype=torch.int64)
     best = torch.empty_like(norms)
-    # Double precision, because these are added to and subtracted from until the end.
+    # In double precision, because they are updated in every iteration.
     sums, counts = problem.pinned_sums.double(), problem.pinned_counts.double()
     moved = torch.ones(k, dtype=torch.bool)
-    settled = False
+    converged = False
     iteration = 0
     while True:
         moved, changes = _assign(
@@ -86,7 +115,7 @@ def one_start(
         )
         if tick is not None:
             tick(iteration)
-        if not changes or settled or iteration == max_iterations:
+        if not changes or converged or iteration == max_iterations:
             break
         empty = counts <= 0
         means = (sums / torch.where(empty, 1.0, counts)[:, None]).float()
@@ -99,7 +128,7 @@ def one_start(
             slots = slots[: len(far)]
             updated[slots] = points[far]
             moved[slots] = True
-        settled = float((updated - centres).square().sum()) <= tolerance
+        converged = float((updated - centres).square().sum()) <= tolerance
         centres = updated
         iteration += 1
     inertia = (norms - 2 * best).clamp_min(0).sum() + problem.pinned_inertia(centres)
@@ -114,11 +143,11 @@ def _assign(
     best: Tensor,  # [N], set to the scores of the nearest centres
     sums: Tensor,  # [K, d], updated
     counts: Tensor,  # [K], updated
-    moved: Tensor,  # [K] bool: centres whose kept scores are out of date
+    moved: Tensor,  # [K] bool: centres whose scores are out of date
     *,
     first: bool,
 ) -> tuple[Tensor, int]:
-    """Give each point its nearest centre; return the clusters that changed and how many points."""
+    """Assign points to centres; return the changed clusters and how many points changed."""
     n, k, width = len(points), len(centres), scores.shape[1]
     bias = -0.5 * centres.square().sum(1, keepdim=True)  # [K, 1]
     rows = moved.nonzero()[:, 0]
@@ -142,7 +171,7 @@ def _assign(
             touched.fill_(True)
             changes = n
             continue
-        # A maximum without its index is much cheaper; the index is needed for few points.
+        # A maximum without its index is much faster, and few points need the index.
         changed = (block.gather(0, current[None])[0] != top).nonzero()[:, 0]
         if len(changed):
             new, old = block[:, changed].argmax(0), current[changed]
@@ -165,10 +194,23 @@ def all_starts(
     block: int = GPU_BLOCK,
     tick: Callable[[int], None] | None = None,
 ) -> Clustering:
-    """Iterate from S sets of centres in one batch and keep the best.
+    """Run Lloyd's algorithm from S sets of centres in one batch; return the best result.
 
-    Nothing is read back from the device but one flag every few iterations. Starts that have settled
-    go on until the last one has: more iterations leave them as they are.
+    Only one flag is read from the device every few iterations. Starts that have converged continue
+    until the last one has; further iterations do not change them.
+
+    Parameters
+    ----------
+    problem : Problem
+    centres : Tensor of shape [S, K, d]
+        Initial centres of each start.
+    max_iterations, tolerance, block, tick
+        As for `one_start`.
+
+    Returns
+    -------
+    Clustering
+        The one with the lowest inertia.
     """
     points = problem.points
     smallest = problem.smallest_distance()
@@ -181,7 +223,7 @@ def all_starts(
             tick(iteration)
         empty = counts <= 0  # [S, K]
         means = sums / torch.where(empty, 1.0, counts)[..., None]
-        # The i-th empty cluster of a start goes to its i-th farthest point.
+        # The i-th empty cluster of a start moves to its i-th farthest point.
         value, index = distances.topk(refill, dim=1)  # [S, refill]
         rank = empty.cumsum(1) - 1  # [S, K]
         usable = empty & (rank < refill)
@@ -209,7 +251,7 @@ def all_starts(
 def _assign_batch(
     problem: Problem, centres: Tensor, block: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give labels [S, N], squared distances [S, N], sums [S, K, d] and counts [S, K]."""
+    """Return labels [S, N], squared distances [S, N], sums [S, K, d] and counts [S, K]."""
     points, norms = problem.points, problem.norms
     starts, k, d = centres.shape
     n = len(points)
@@ -226,7 +268,7 @@ def _assign_batch(
         top, index = scores.view(-1, starts, k).max(2)  # [n, S]
         labels[:, begin : begin + width] = index.T
         best[:, begin : begin + width] = top.T
-        # Sums as a product with one-hot rows: scattered additions are not repeatable on a GPU.
+        # Sums as a product with one-hot rows: scattered additions are not deterministic on a GPU.
         chosen = scores.zero_().view(-1, starts, k).scatter_(2, index[..., None], 1.0)
         chosen = chosen.view(-1, starts * k)
         sums.addmm_(chosen.T, part)

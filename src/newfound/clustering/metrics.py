@@ -1,4 +1,4 @@
-"""How well a clustering recovers the truth: accuracy by one matching, NMI, ARI."""
+"""Clustering metrics: accuracy by one optimal matching, NMI, ARI."""
 
 import math
 from collections.abc import Collection, Hashable, Sequence
@@ -12,28 +12,58 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores in percent; a part that has no texts is nan."""
+    """Scores in percent.
+
+    Attributes
+    ----------
+    all, known, novel : float
+        Accuracy over all texts, and over texts whose true category is known or novel; nan if there
+        are none.
+    nmi : float
+        Normalised mutual information.
+    ari : float
+        Adjusted Rand index.
+    """
 
     all: float
-    known: float  # over texts whose true category is known
-    novel: float  # over the others
+    known: float
+    novel: float
     nmi: float
     ari: float
 
     def to_dict(self) -> dict[str, float]:
-        """Give the scores as plain numbers by name."""
+        """Return the scores by name."""
         return asdict(self)
 
 
 def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]) -> Scores:
-    """Score `predicted` clusters against `truth`, of whose values `known` were labelled somewhere.
+    """Score predicted clusters against the true categories.
 
-    There is one matching for all texts. Accuracy on known and on novel categories is read from it:
-    a matching for each part would let a cluster count as two categories.
+    Clusters are matched to categories one to one over all texts. Accuracy on known and on novel
+    categories is read from that matching: a matching for each part would let a cluster count as two
+    categories.
+
+    Parameters
+    ----------
+    predicted : array-like of shape [N]
+        Cluster of each text.
+    truth : array-like of shape [N]
+        True category of each text.
+    known : collection
+        Known categories, as values of `truth`.
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> accuracy([0, 0, 1, 1], ["card", "card", "loan", "card"], {"card"}).all
+    75.0
     """
     _, categories, table = _contingency(predicted, truth)
     rows, columns = linear_sum_assignment(table, maximize=True)
-    right = np.zeros(len(categories), np.int64)  # texts of each category that agree
+    right = np.zeros(len(categories), np.int64)  # correct texts of each category
     right[columns] = table[rows, columns]
     texts = table.sum(0)
     is_known = np.array([category in known for category in categories], bool)
@@ -49,15 +79,15 @@ def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]
 def open_accuracy(
     predicted: Sequence[str | None], truth: Sequence[str], known: Collection[str]
 ) -> float:
-    """Return the share of texts whose category is right, where the truth may be unknown to a model.
+    """Compute the accuracy of predictions whose true categories may be unknown to the model.
 
-    A true label that is among `known` is right only by name. The other true labels are matched
-    one to one with the predicted categories that are not known, so that most texts agree.
+    A known category counts as correct by its name only. The other true categories are matched one
+    to one with the predicted novel categories, so that as many texts as possible agree.
 
     Parameters
     ----------
     predicted : sequence of str or None
-        Predicted category of each text; None is never right.
+        Predicted category of each text; None is never correct.
     truth : sequence of str
         True label of each text.
     known : collection of str
@@ -66,7 +96,7 @@ def open_accuracy(
     Returns
     -------
     float
-        From 0 to 1.
+        Share of correct texts, from 0 to 1.
 
     Examples
     --------
@@ -91,21 +121,24 @@ def open_accuracy(
 def _contingency(
     predicted: ArrayLike, truth: ArrayLike
 ) -> tuple[list[Hashable], list[Hashable], NDArray[np.int64]]:
-    """Count texts by cluster (rows) and category (columns)."""
+    """Return clusters, categories, and the counts of texts by cluster and category."""
     clusters, row = _numbered(predicted)
     categories, column = _numbered(truth)
     if len(row) != len(column) or not len(row):
-        raise ValueError(f"{len(row)} predictions cannot be scored against {len(column)} truths")
+        raise ValueError(
+            f"{len(row)} predictions cannot be scored against {len(column)} true categories"
+        )
     table = np.zeros((len(clusters), len(categories)), np.int64)
     np.add.at(table, (row, column), 1)
     return clusters, categories, table
 
 
 def _numbered(values: ArrayLike) -> tuple[list[Hashable], NDArray[np.int64]]:
-    """Give the distinct values and each value's index among them."""
+    """Return the distinct values, and the index of each value among them."""
     distinct, index = np.unique(np.asarray(values), return_inverse=True)
     return distinct.tolist(), index.reshape(-1)
 
 
 def _percent(part: int, whole: int) -> float:
+    """Return a share in percent, nan of an empty whole."""
     return 100 * float(part) / float(whole) if whole else math.nan

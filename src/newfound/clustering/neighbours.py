@@ -1,11 +1,11 @@
-"""Nearest neighbours among texts by cosine similarity, without an N x N matrix in memory."""
+"""Nearest neighbours of texts by cosine similarity, without an N x N matrix in memory."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BLOCK = 2**24  # similarities held at a time
-MAX_NEIGHBOURS = 512  # so that memory grows no faster than the number of texts
+BLOCK = 2**24  # similarities in memory at a time
+MAX_NEIGHBOURS = 512  # limits memory for many texts
 
 
 @torch.no_grad()
@@ -44,7 +44,18 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
 
 
 def neighbour_count(texts: int, categories: int, share: float) -> int:
-    """Return how many neighbours to use: a share of the mean size of a category, at least one.
+    """Return the number of neighbours to use: a share of the mean category size, at least one.
+
+    Parameters
+    ----------
+    texts, categories : int
+        Numbers of texts and categories.
+    share : float
+
+    Returns
+    -------
+    int
+
 
     Examples
     --------

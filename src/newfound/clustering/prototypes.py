@@ -1,4 +1,4 @@
-"""Prototypes: class means, their matching (Eqs. 2-3), and their moving average (Eq. 11)."""
+"""Prototypes: class means, their matching (Eqs. 2-3) and their moving average (Eq. 11)."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,26 @@ from newfound.clustering.distances import distances
 
 
 def class_means(features: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Mean feature of each class [classes, d]; rows with target -1 take no part.
+    """Compute the mean feature of each class.
 
-    A class without rows gets a zero vector.
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    targets : Tensor of shape [N]
+        Class of each text, -1 for texts to ignore.
+    classes : int
+        Number of classes.
+
+    Returns
+    -------
+    Tensor of shape [classes, d]
+        Zero for a class without texts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class_means(torch.tensor([[1.0], [3.0], [9.0]]), torch.tensor([0, 0, -1]), 2).tolist()
+    [[2.0], [0.0]]
     """
     chosen = targets >= 0
     total = features.new_zeros(classes, features.shape[1])
@@ -23,21 +40,41 @@ def class_means(features: Tensor, targets: Tensor, classes: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Matching:
-    """Which unlabelled prototype stands for which known category."""
+    """A matching of known categories to unlabelled prototypes.
 
-    matched: np.ndarray  # [M]: index of the unlabelled prototype for each known category
-    novel: np.ndarray  # [K - M]: the others
-    distances: np.ndarray  # [M, K], columns in the original order
+    Attributes
+    ----------
+    matched : ndarray of shape [M]
+        Unlabelled prototype of each known category.
+    novel : ndarray of shape [K - M]
+        The other unlabelled prototypes.
+    distances : ndarray of shape [M, K]
+        Distances of labelled to unlabelled prototypes, in their original order.
+    """
+
+    matched: np.ndarray
+    novel: np.ndarray
+    distances: np.ndarray
 
     @property
     def order(self) -> np.ndarray:
-        """All K unlabelled prototypes, those of known categories first."""
+        """All K unlabelled prototypes, those matched to known categories first."""
         return np.concatenate([self.matched, self.novel])
 
 
 def match_prototypes(labelled: Tensor, unlabelled: Tensor) -> Matching:
-    """Eqs. 2-3: the one-to-one matching of labelled to unlabelled prototypes of least distance."""
-    from scipy.optimize import linear_sum_assignment  # here: it costs every start
+    """Match labelled to unlabelled prototypes one to one by least total distance (Eqs. 2-3).
+
+    Parameters
+    ----------
+    labelled : Tensor of shape [M, d]
+    unlabelled : Tensor of shape [K, d]
+
+    Returns
+    -------
+    Matching
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
 
     cost = distances(labelled, unlabelled).cpu().numpy()
     _, matched = linear_sum_assignment(cost)
@@ -46,13 +83,13 @@ def match_prototypes(labelled: Tensor, unlabelled: Tensor) -> Matching:
 
 
 def align_centroids(previous: Tensor, new: Tensor) -> np.ndarray:
-    """Which of the new centroids [K, d] takes the place of each previous one: `order` [K].
+    """Return the order [K] in which the new centroids match the previous ones.
 
-    One to one and of least total distance, so that `new[order]` counts the clusters as before.
+    The matching is one to one by least total distance; `new[order]` is numbered like `previous`.
     """
     return match_prototypes(previous, new).matched
 
 
 def moving_average(old: Tensor, new: Tensor, momentum: float) -> Tensor:
-    """Eq. 11: momentum * old + (1 - momentum) * new."""
+    """Return momentum * old + (1 - momentum) * new (Eq. 11)."""
     return momentum * old + (1 - momentum) * new

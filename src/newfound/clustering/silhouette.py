@@ -1,4 +1,4 @@
-"""The silhouette score on the device of the features, never holding an N x N matrix."""
+"""The silhouette score on the device of the features, without an N x N matrix in memory."""
 
 import torch
 import torch.nn.functional as F
@@ -6,23 +6,40 @@ from torch import Tensor
 
 from newfound.clustering.distances import full_precision
 
-BLOCK = 2**24  # distances held at a time
+BLOCK = 2**24  # distances in memory at a time
 
 
 @torch.no_grad()
 def silhouette_score(features: Tensor, labels: Tensor) -> float:
-    """How much nearer points lie to their own cluster than to the next, from -1 to 1.
+    """Compute the mean silhouette, as scikit-learn does.
 
-    features [N, d], labels [N]. For a point with mean distance a to the others of its cluster and b
-    to those of the nearest other one it is (b - a) / max(a, b), and 0 for a point alone; the score
-    is the mean, as scikit-learn's. A single cluster has no next one: its score is 0.
+    With a the mean distance of a point to the other points of its cluster, and b the mean distance
+    to the points of the nearest other cluster, its silhouette is (b - a) / max(a, b), and 0 if it
+    is alone in its cluster.
+
+    Parameters
+    ----------
+    features : Tensor of shape [N, d]
+    labels : Tensor of shape [N]
+
+    Returns
+    -------
+    float
+        From -1 to 1; 0 for a single cluster.
+
+    Examples
+    --------
+    >>> import torch
+    >>> points = torch.tensor([[0.0], [0.0], [9.0], [9.0]])
+    >>> silhouette_score(points, torch.tensor([0, 0, 1, 1]))
+    1.0
     """
     _, cluster, counts = labels.unique(return_inverse=True, return_counts=True)
     n, k = len(features), len(counts)
     if k < 2:
         return 0.0
     with full_precision(features.device):
-        points = features.float() - features.float().mean(0)  # far out, rounding would show
+        points = features.float() - features.float().mean(0)  # centred, for precision
         norms = points.square().sum(1)
         members = F.one_hot(cluster, k).to(points.dtype)  # [N, K]
         total = torch.zeros((), dtype=torch.float64, device=points.device)
@@ -38,7 +55,7 @@ def silhouette_score(features: Tensor, labels: Tensor) -> float:
             inside = sums.gather(1, own) / (counts[own] - 1).clamp(min=1)
             outside = (sums / counts).scatter_(1, own, torch.inf).amin(1, keepdim=True)
             score = (outside - inside) / torch.maximum(inside, outside)
-            # 0 / 0: a point that coincides with its own cluster and with another one.
+            # 0 / 0 is a point that coincides with its own cluster and with another one.
             alone = counts[own] == 1
             total += torch.where(alone, 0, score.nan_to_num(0)).double().sum()
     return float(total) / n

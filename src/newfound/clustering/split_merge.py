@@ -26,17 +26,17 @@ from newfound.clustering.prototypes import class_means
 
 POWER_ITERATIONS = 4  # towards the longest axis of a cluster
 SPLIT_ITERATIONS = 8  # of 2-means in every cluster
-MAX_MOVES = 6  # times that moves are planned and tried
+MAX_MOVES = 6  # rounds of planning and trying moves
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Every cluster split in two, as k-means would with one more centre there."""
+    """Every cluster split in two by 2-means."""
 
-    first: Tensor  # [K, d], mean of the half that keeps the labelled points
+    first: Tensor  # [K, d], mean of the half with the labelled points
     second: Tensor  # [K, d]
     in_second: Tensor  # [N] bool
-    gain: Tensor  # [K], by how much the split lowers the inertia
+    gain: Tensor  # [K], decrease of the inertia by the split
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Move:
     """A merger, which frees a centre, and the split that uses it."""
 
     freed: int
-    into: int  # takes over the points of the freed one
+    into: int  # receives the points of the freed cluster
     split: int
 
 
@@ -176,7 +176,7 @@ def split_clusters(
 ) -> Halves:
     """Run 2-means in every cluster at once, from a cut across its longest axis.
 
-    Pinned points [N] bool stay in the first half, wherever they lie.
+    Points with `pinned` [N] True stay in the first half.
     """
     k = len(centres)
     generator = torch.Generator().manual_seed(seed)
@@ -186,7 +186,7 @@ def split_clusters(
         along = (offsets * axes[labels]).sum(1)
         axes = F.normalize(_sums(offsets * along[:, None], labels, k), dim=1)
     along = (offsets * axes[labels]).sum(1)
-    side = _sums(along[pinned, None], labels[pinned], k)[:, 0].sign()  # of the labelled ones
+    side = _sums(along[pinned, None], labels[pinned], k)[:, 0].sign()  # of the pinned points
     second = (along * torch.where(side == 0, 1.0, -side)[labels] > 0) & ~pinned
     for _ in range(SPLIT_ITERATIONS):
         first, other, counts = _halves(points, labels, second, k)

@@ -1,1 +1,1 @@
-"""The texts to work on: tables and their formats, the corpus and its checks, demo data."""
+"""Data: tables and their formats, the corpus and its checks, demo data."""

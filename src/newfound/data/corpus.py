@@ -1,4 +1,4 @@
-"""The texts to work on, the labels that some of them carry, and what is worth saying about them."""
+"""The corpus of a run: texts, labels and ids, with checks and notes for the user."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from newfound.errors import InputError
 from newfound.wording import plural
 
-# Labels that people write where they mean "none"; here they are categories like any other.
+# Labels that often mean "unlabelled". They are read as categories, with a note.
 _LOOKS_UNLABELLED = frozenset(
     {"-1", "?", "n/a", "na", "nan", "none", "null", "unknown", "unlabeled", "unlabelled"}
 )
@@ -18,7 +18,21 @@ _LOOKS_UNLABELLED = frozenset(
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts with their labels (None where the user gave none) and ids, all of one length."""
+    """Texts with their labels and ids.
+
+    Attributes
+    ----------
+    texts : list of str
+    labels : list of str or None
+        None where a text is unlabelled.
+    ids : list of str
+
+    Examples
+    --------
+    >>> corpus = Corpus.from_lists(["lost my card", "what is my PIN"], ["card", None])
+    >>> corpus.known, corpus.targets.tolist()
+    (['card'], [0, -1])
+    """
 
     texts: list[str]
     labels: list[str | None]
@@ -35,12 +49,12 @@ class Corpus:
 
     @property
     def known(self) -> list[str]:
-        """The distinct labels, sorted."""
+        """Distinct labels, sorted: the names of the known categories."""
         return sorted({label for label in self.labels if label is not None})
 
     @property
     def targets(self) -> np.ndarray:
-        """Each text's label as an index into `known`, -1 for an unlabelled text."""
+        """Label of each text [N] as an index into `known`, -1 where unlabelled."""
         index: dict[str | None, int] = {label: i for i, label in enumerate(self.known)}
         index[None] = -1
         return np.array([index[label] for label in self.labels], dtype=np.int64)  # [N]
@@ -52,10 +66,25 @@ class Corpus:
         labels: Iterable[Any] | None = None,
         ids: Iterable[Any] | None = None,
     ) -> "Corpus":
-        """Build a corpus from Python sequences: lists, NumPy arrays or pandas columns.
+        """Build a corpus from lists, NumPy arrays or pandas columns.
 
-        A label that is None, NaN, empty or the number -1 means unlabelled; other numbers become
-        strings. Ids must be unique; without them they are "1", "2", ...
+        Parameters
+        ----------
+        texts : iterable of str
+        labels : iterable, optional
+            None, NaN, an empty string or the number -1 means unlabelled; other numbers become
+            strings. By default, all texts are unlabelled.
+        ids : iterable, optional
+            Unique ids; "1", "2", ... by default.
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        InputError
+            If a text, a label or an id is invalid, or the lengths differ.
         """
         checked = check_texts(texts)
         names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
@@ -79,9 +108,10 @@ class Corpus:
 
 
 def clean_text(text: str) -> str:
-    """Replace what no tokenizer or file can take: NUL by a space, half a surrogate pair by U+FFFD.
+    """Replace invalid characters: NUL by a space, an unpaired surrogate by U+FFFD.
 
-    It belongs to fitting and predicting alike, so that the same text gets the same answer.
+    Tokenisers and files accept neither. Fitting and prediction both clean texts, so that the same
+    text gets the same category.
     """
     if "\0" in text:
         text = text.replace("\0", " ")
@@ -94,25 +124,41 @@ def clean_text(text: str) -> str:
 
 
 def check_texts(texts: Iterable[Any], *, keep_empty: bool = False) -> list[str]:
-    """Return `texts` as a list of clean strings, or say which one is not a text."""
+    """Return texts as a list of clean strings.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    keep_empty : bool
+        Whether empty texts are allowed.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    InputError
+        If an item is not a text; the message names its position.
+    """
     checked = []
     for position, text in enumerate(_items(texts, "texts")):
         where = f"texts[{position}]"
         if _is_missing(text):
-            raise InputError(f"{where} is missing ({text!r}): leave such texts out")
+            raise InputError(f"{where} is missing ({text!r}): remove such texts")
         if isinstance(text, int | float | np.number):
             raise InputError(f"{where} is a number ({text!r}): convert the texts with str() first")
         if not isinstance(text, str):
             raise InputError(f"{where} is of type {type(text).__name__}: give each text as a str")
-        text = clean_text(str(text))  # str() turns NumPy's subclass into a plain string
+        text = clean_text(str(text))  # NumPy strings are a subclass of str
         if not keep_empty and not text.strip():
-            raise InputError(f"{where} is empty or only white space: leave such texts out")
+            raise InputError(f"{where} is empty or only white space: remove such texts")
         checked.append(text)
     return checked
 
 
 def check_labels(labels: Iterable[Any], count: int) -> list[str | None]:
-    """Return the labels of `count` texts as names, None for unlabelled ones."""
+    """Return the labels of `count` texts as strings, None where unlabelled."""
     given = _items(labels, "labels")
     if len(given) != count:
         raise InputError(
@@ -123,7 +169,24 @@ def check_labels(labels: Iterable[Any], count: int) -> list[str | None]:
 
 
 def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
-    """Refuse a corpus that discovery cannot work on; return what else the user should know."""
+    """Check that categories can be discovered in a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    n_categories : int or None
+        Number of categories that the user asks for, if any.
+
+    Returns
+    -------
+    list of str
+        Notes for the user on unusual texts and labels.
+
+    Raises
+    ------
+    InputError
+        If there are too few texts, or the number of categories is impossible.
+    """
     distinct = len(set(corpus.texts))
     known = corpus.known
     if distinct == 0:
@@ -149,10 +212,11 @@ def check_corpus(corpus: Corpus, n_categories: int | None) -> list[str]:
 
 
 def _check_number(n_categories: int, known: int, distinct: int) -> None:
+    """Raise InputError if the number of categories is impossible."""
     number = plural(n_categories, "category is", "categories are")
     asked = f"{number} asked for (--categories, n_categories)"
     if n_categories < 1:
-        raise InputError(f'{asked}: give a number from 1 up, or "auto"')
+        raise InputError(f'{asked}: give at least 1, or "auto"')
     if n_categories < known:
         raise InputError(
             f'{asked} but {known:,} are known from the labels: give at least {known}, or "auto"'
@@ -165,22 +229,23 @@ def _check_number(n_categories: int, known: int, distinct: int) -> None:
 
 
 def _notes_on_amount(corpus: Corpus, known: list[str], n_categories: int | None) -> list[str]:
+    """Return notes on how many texts are labelled."""
     labelled = len(corpus) - corpus.labels.count(None)
     if labelled == 0:
-        return ["no text is labelled: discovery is purely unsupervised, all categories are novel"]
+        return ["no text is labelled: discovery is unsupervised, and all categories are novel"]
     notes = []
     if labelled == len(corpus):
         notes.append(
-            "every text is labelled: there is nothing to discover in, "
+            "every text is labelled: there are no texts to discover categories in, "
             "but the model is trained and can predict"
         )
     elif n_categories == len(known):
         notes.append(
             f"{plural(n_categories, 'category is', 'categories are')} asked for and as many are "
-            "known: no novel one can be found"
+            "known: no novel category can be found"
         )
     if len(known) == 1:
-        notes.append(f"only one category is known, {known[0]!r}: labels can teach little")
+        notes.append(f"only one category is known, {known[0]!r}: labels help little")
     counts = Counter(label for label in corpus.labels if label is not None)
     single = [label for label in known if counts[label] == 1]
     if single:
@@ -192,6 +257,7 @@ def _notes_on_amount(corpus: Corpus, known: list[str], n_categories: int | None)
 
 
 def _notes_on_labels(corpus: Corpus) -> list[str]:
+    """Return notes on labels that may be mistakes."""
     notes = []
     counts = Counter(label for label in corpus.labels if label is not None)
     for label in sorted(counts):
@@ -214,10 +280,11 @@ def _notes_on_labels(corpus: Corpus) -> list[str]:
 
 
 def _notes_on_texts(corpus: Corpus) -> list[str]:
+    """Return notes on texts that may be mistakes."""
     notes = []
     if all(_is_number(text) for text in corpus.texts):
-        notes.append("every text is a number: check that the text column is the right one")
-    first: dict[str, int] = {}  # text to the position of its first labelled occurrence
+        notes.append("every text is a number: check the text column")
+    first: dict[str, int] = {}  # by text: position of its first labelled occurrence
     pair: tuple[int, int] | None = None
     texts: set[str] = set()
     for position, (text, label) in enumerate(zip(corpus.texts, corpus.labels, strict=True)):
@@ -238,24 +305,26 @@ def _notes_on_texts(corpus: Corpus) -> list[str]:
 
 
 def _items(values: Iterable[Any], what: str) -> list[Any]:
-    """Return the values as a list, refusing what would iterate over something else."""
+    """Return the values as a list, or raise InputError if they are not a sequence."""
     if isinstance(values, str | bytes):
         raise InputError(f"{what} is a single string: give a list of strings")
     if getattr(values, "ndim", 1) != 1:
-        raise InputError(f"{what} has {values.ndim} dimensions: give one column of it")  # type: ignore[attr-defined]
+        raise InputError(f"{what} has {values.ndim} dimensions: give one column")  # type: ignore[attr-defined]
     if isinstance(values, dict | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(f"{what} is a {type(values).__name__}: give a list, array or column")
     return list(values)
 
 
 def _is_missing(value: Any) -> bool:
+    """Return True for None, NaN, and pandas' NA and NaT."""
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
-    # pandas' NA and NaT, by name: this module does without pandas.
+    # By name, so that pandas need not be imported.
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _label(label: Any, position: int) -> str | None:
+    """Return a label as a string, None if it means unlabelled."""
     if isinstance(label, str):
         name = clean_text(str(label))
         return name if name.strip() else None
@@ -264,15 +333,16 @@ def _label(label: Any, position: int) -> str | None:
     if isinstance(label, bool | np.bool_):
         return str(label)
     if isinstance(label, float | np.floating) and float(label).is_integer():
-        label = int(label)  # pandas turns whole numbers with gaps into floats: 3.0 was 3
+        label = int(label)  # pandas reads integers with missing values as floats
     if isinstance(label, int | float | np.integer | np.floating):
-        return None if label == -1 else str(label)  # -1 is scikit-learn's mark of the unlabelled
+        return None if label == -1 else str(label)  # -1 means unlabelled in scikit-learn
     raise InputError(
         f"labels[{position}] is of type {type(label).__name__}: give each label as a str, or None"
     )
 
 
 def _is_number(text: str) -> bool:
+    """Return True if the text is a number."""
     try:
         float(text)
     except ValueError:
@@ -281,9 +351,11 @@ def _is_number(text: str) -> bool:
 
 
 def _some(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first names and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:limit])
     return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def _short(text: str, limit: int = 60) -> str:
+    """Return a text quoted, and truncated to `limit` characters."""
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")

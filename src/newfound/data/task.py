@@ -1,4 +1,4 @@
-"""What a method is given: texts, labels, and how many categories to find."""
+"""The input of a method: texts, labels, and the number of categories to find."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,41 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Task:
-    """Texts, what is known of them, and how many categories to find."""
+    """Texts, their labels, and the number of categories to find.
+
+    Attributes
+    ----------
+    texts : list of str
+    targets : ndarray of shape [N], int64
+        Label of each text as an index into `known`, -1 where unlabelled.
+    known : list of str
+        Names of the known categories.
+    n_categories : int or None
+        None lets the method estimate the number.
+    learnable : ndarray of shape [N], bool
+        Texts whose label may be learnt from; validation texts are excluded.
+    validation_texts : list of str
+        Texts of known categories; may be empty.
+    validation_targets : ndarray of shape [V], int64
+        Labels of the validation texts, as indices into `known`.
+    """
 
     texts: list[str]
-    targets: np.ndarray  # [N] int64: index into `known`, -1 for unlabelled
-    known: list[str]  # names of the known categories
-    n_categories: int | None  # None: the method estimates it
-    learnable: np.ndarray  # [N] bool: labelled and free to learn from
-    validation_texts: list[str]  # known categories only; may be empty
+    targets: np.ndarray
+    known: list[str]
+    n_categories: int | None
+    learnable: np.ndarray
+    validation_texts: list[str]
     validation_targets: np.ndarray
 
     @property
     def labelled(self) -> np.ndarray:
-        """Rows that carry a label."""
+        """Row numbers of the labelled texts."""
         return np.flatnonzero(self.targets >= 0)
 
     @property
     def unlabelled(self) -> np.ndarray:
-        """Rows without a label."""
+        """Row numbers of the unlabelled texts."""
         return np.flatnonzero(self.targets < 0)
 
 
@@ -39,11 +56,29 @@ def make_task(
     validation_share: float = 0.15,
     seed: int = 0,
 ) -> Task:
-    """A task; without a validation part one is taken from the labelled texts.
+    """Build a task; hold out validation texts if none are given.
 
-    A category gives `validation_share` of its labelled texts, and none if it has fewer than five:
-    with so few, each is worth more in training. Held-out texts keep their label for everything but
-    the gradient.
+    Parameters
+    ----------
+    texts : sequence of str
+    targets : ndarray of shape [N], int64
+        Label of each text as an index into `known`, -1 where unlabelled.
+    known : sequence of str
+        Names of the known categories.
+    n_categories : int or None
+        None lets the method estimate the number.
+    validation : tuple of (texts, targets), optional
+        Validation texts; by default, they are held out from the labelled texts.
+    validation_share : float
+        Share of each category's labelled texts to hold out. A category with fewer than five keeps
+        all of them, because each is worth more in training. Held-out texts keep their label for
+        everything but the gradient.
+    seed : int
+        Random seed of the held-out texts.
+
+    Returns
+    -------
+    Task
     """
     texts = list(texts)
     learnable = targets >= 0

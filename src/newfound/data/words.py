@@ -1,22 +1,22 @@
-"""Cut texts of any language into words, and tell when two texts say the same.
+"""Split texts of any language into words, and compare words and texts.
 
-There is no word list and no language guess. Languages that put spaces between words are cut at
-them; scripts that do not (Chinese, Japanese, Thai, ...) are cut into runs of two to four
-characters, from which the keyword scores pick the ones that are words.
+There is no word list and no language detection. Text with spaces is split at them. Scripts without
+spaces (Chinese, Japanese, Thai, ...) are split into all runs of two to four characters; keyword
+scores then select the runs that are words.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator
 
-BREAK = ""  # stands between two words that are not neighbours: a comma, a full stop, a bracket
-LONGEST_TEXT = 2_000  # characters read of one text: a keyword shows early or in other texts
-LONGEST_WORD = 40  # characters; anything longer is an address, a key or an accident
-SAME_WORDS = 0.67  # share of common words from which two texts count as the same
+BREAK = ""  # separates words that are not neighbours: a comma, a full stop, a bracket
+LONGEST_TEXT = 2_000  # characters read of one text: a keyword occurs early, or in other texts
+LONGEST_WORD = 40  # characters; anything longer is an address or a key
+SAME_WORDS = 0.67  # two texts with this share of words in common count as the same
 
 
 def _marks() -> str:
-    """Combining marks of the living scripts: parts of words that `\\w` leaves out."""
+    """Return the combining marks of modern scripts, which `\\w` does not match."""
     blocks = (range(0x300, 0x1E00), range(0x20D0, 0x2100), range(0xA600, 0xAC00))
     return "".join(
         chr(c) for block in blocks for c in block if unicodedata.category(chr(c))[0] == "M"
@@ -30,8 +30,8 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3005-\u3007\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# An elided article (l'argent) is a word of its own; a contraction (don't) is one word; c++ and c#
-# keep their sign; a dot inside a word (node.js) cuts it but does not break the phrase.
+# An elided article (l'argent) is a separate word; a contraction (don't) is one word; c++ and c#
+# keep their sign; a dot inside a word (node.js) splits it but does not end the phrase.
 _WORD = re.compile(
     rf"\w{{1,2}}'(?=\w{{3}})|\w{_IN_WORD}*(?:'{_IN_WORD}+)*(?:[+#]{{1,2}}(?!\w))?"
     r"|[.,:](?=\s|$)|[;!?…()\[\]{}<>|\"“”«»\n\r\u3001\u3002\uff0c\u060c\u0964]"
@@ -43,8 +43,8 @@ _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}{_KATAKANA}]")
 _CLUSTER = re.compile(rf"[^{_MARKS}][{_MARKS}]*")
 
 
-def plain(text: str) -> str:
-    """The start of a text in one spelling of each character, case kept."""
+def normalise_text(text: str) -> str:
+    """Return the start of a text in Unicode normal form, with case kept."""
     text = text[:LONGEST_TEXT]
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
@@ -52,8 +52,23 @@ def plain(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words in order, with BREAK where two neighbours do not form a phrase."""
-    found = _WORD.findall(plain(text).lower())
+    """Split a text into lower-case words.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of str
+        Words in order, with BREAK between neighbours that do not form a phrase.
+
+    Examples
+    --------
+    >>> words("Lost card, new PIN")
+    ['lost', 'card', '', 'new', 'pin']
+    """
+    found = _WORD.findall(normalise_text(text).lower())
     if text.isascii():
         return [
             word if word[0].isalnum() and len(word) <= LONGEST_WORD else BREAK for word in found
@@ -70,7 +85,7 @@ def words(text: str) -> list[str]:
 
 
 def _pieces(run: str) -> Iterator[str]:
-    """Words and two- to four-character runs of a stretch of text without spaces."""
+    """Yield the words and the runs of two to four characters in text without spaces."""
     for piece in _PIECE.findall(run):
         yield BREAK
         if _UNSPACED_RUN.match(piece) is None or re.fullmatch(rf"[{_KATAKANA}]{{2,}}", piece):
@@ -81,30 +96,36 @@ def _pieces(run: str) -> Iterator[str]:
         for length in lengths:
             for start in range(len(clusters) - length + 1):
                 yield "".join(clusters[start : start + length])
-                yield BREAK  # the runs overlap, so two of them never form a pair
+                yield BREAK  # runs overlap, so two of them never form a pair
     yield BREAK
 
 
 def spans(text: str) -> list[tuple[str, int, int]]:
-    """Words with their place in `plain(text)`; BREAK entries included, unspaced runs whole."""
+    """Return (word, start, end) in `normalise_text(text)`, with BREAKs; runs are not split."""
     return [
         (match[0].lower() if match[0][0].isalnum() else BREAK, match.start(), match.end())
-        for match in _WORD.finditer(plain(text))
+        for match in _WORD.finditer(normalise_text(text))
     ]
 
 
 def is_written(character: str) -> bool:
-    """Whether a character is part of words: a letter, a figure, a mark or a joiner."""
+    """Return True if a character is part of words: a letter, a digit, a mark or a joiner."""
     return character.isalnum() or character in _MARKS or character in "\u200c\u200d"
 
 
 def unspaced(text: str) -> bool:
-    """Whether a text holds a script that puts no spaces between words."""
+    """Return True if a text contains a script without spaces between words."""
     return not text.isascii() and _UNSPACED_RUN.search(text) is not None
 
 
 def same_stem(first: str, second: str) -> bool:
-    """Whether two words look like forms of one word: a long common start, short endings."""
+    """Return True if two words look like forms of one word: same start, short endings.
+
+    Examples
+    --------
+    >>> same_stem("payment", "payments"), same_stem("card", "cash")
+    (True, False)
+    """
     if first == second:
         return True
     common = 0
@@ -117,7 +138,13 @@ def same_stem(first: str, second: str) -> bool:
 
 
 def overlap(first: str, second: str) -> int:
-    """Characters that the end of one string shares with the start of the other."""
+    """Return how many characters the end of one string shares with the start of the other.
+
+    Examples
+    --------
+    >>> overlap("abcd", "cdef")
+    2
+    """
     reach = range(min(len(first), len(second)), 0, -1)
     return max(
         next((n for n in reach if first.endswith(second[:n])), 0),
@@ -126,7 +153,7 @@ def overlap(first: str, second: str) -> int:
 
 
 def same_words(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Whether two sets of words overlap so far that one text repeats the other."""
+    """Return True if two texts, as sets of words, count as the same text."""
     if not first or not second:
         return first == second
     return len(first & second) >= SAME_WORDS * len(first | second)

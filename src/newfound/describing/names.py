@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from newfound.data.words import BREAK, LONGEST_WORD, is_written, plain, same_stem, spans
+from newfound.data.words import BREAK, LONGEST_WORD, is_written, normalise_text, same_stem, spans
 
 LONGEST_NAME = 40  # characters, before a number
 LONGEST_PHRASE = 4  # words
@@ -52,7 +52,7 @@ def _worthy_phrases(
     central = {word for word, value in worth.items() if value >= least}
     forms: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for text, places in zip(texts, marked, strict=True):
-        for key, form in sorted(set(_phrases(plain(text), places, central))):
+        for key, form in sorted(set(_phrases(normalise_text(text), places, central))):
             forms[key][form] += 1
     ends, cuts = _ends(marked), _cuts(marked, central)
     found: list[tuple[float, str]] = []
@@ -116,7 +116,7 @@ def _written(texts: list[str], marked: list[Places]) -> dict[str, str]:
     """How each word is written most often: SQL, iPhone."""
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for text, places in zip(texts, marked, strict=True):
-        whole = plain(text)
+        whole = normalise_text(text)
         for word, begin, end in places:
             forms[word][whole[begin:end]] += 1
     return {word: min(used, key=lambda f: (-used[f], f.swapcase())) for word, used in forms.items()}
@@ -141,7 +141,7 @@ def _in_order(texts: list[str], first: str, second: str) -> tuple[str, str]:
     """The two terms as more texts have them."""
     before = 0
     for text in texts:
-        lowered = plain(text).lower()
+        lowered = normalise_text(text).lower()
         places = lowered.find(first), lowered.find(second)
         if min(places) >= 0:
             before += 1 if places[0] < places[1] else -1

@@ -1,1 +1,1 @@
-"""From texts to vectors: encoders, batches, feature maps, the cache of what frozen layers give."""
+"""Encoding: encoders, batches of tokens, feature maps and the feature cache."""

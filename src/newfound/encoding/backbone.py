@@ -1,9 +1,9 @@
-"""One lean transformer encoder for the BERT, RoBERTa, DistilBERT and MPNet families.
+"""One transformer encoder for the BERT, RoBERTa, DistilBERT and MPNet families.
 
-The four families are the same network (post-norm layers over word and position embeddings) under
-different weight names, so one module of plain torch holds them all. Owning the forward pass is what
-lets training start at any layer (see `frozen`), replay as CUDA graphs, and start quickly: nothing
-heavier than torch is imported. Tests compare it with the transformers library, family by family.
+The four families are the same network (post-norm layers over word and position embeddings) with
+different weight names, so one torch module implements them all. An own forward pass allows training
+to start at any layer (see `feature_cache`) and to run as CUDA graphs, and it imports nothing but
+torch. Tests compare each family with the transformers library.
 """
 
 import re
@@ -21,7 +21,7 @@ from newfound.files import check_fields
 
 @dataclass(frozen=True)
 class Architecture:
-    """The shape of a backbone; saved beside its weights."""
+    """Sizes and options of a backbone, which are saved with its weights."""
 
     vocabulary: int
     width: int
@@ -36,11 +36,12 @@ class Architecture:
     relative_buckets: int = 0  # MPNet's relative position bias; 0 = none
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict for a JSON file."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
-        """Read what `to_dict` gave; DamagedFileError names the file `where` it is not so."""
+        """Return the architecture from `to_dict`, or raise DamagedFileError about file `where`."""
         required = ("vocabulary", "width", "layers", "heads", "inner", "positions")
         check_fields(value, dict.fromkeys(required, int), where)
         numbers = ("norm_epsilon", "dropout", "attention_dropout", "relative_buckets")
@@ -63,17 +64,17 @@ ACTIVATIONS = {
 }
 
 
-# Up to this many tokens attention is plain products in training on a GPU. For short rows they are
-# faster, forward and backward, than the fused kernels, which are made for long texts; that was
-# measured up to 64 tokens, and rows of packed texts may have twice as many.
+# In training on a GPU, rows of up to this many tokens use unfused attention (`attend`). For short
+# rows its forward and backward passes are faster than the fused kernels, which are made for long
+# texts. That was measured up to 64 tokens; rows of packed texts may have twice as many.
 SHORT = 128
-# On a CPU attention goes over the keys of a text in vectors of this many, and over what is left of
-# them one by one. So keys are padded to whole vectors, unless little is left.
+# On a CPU, attention processes the keys of a text in vectors of this many, and the remainder one by
+# one. Keys are therefore padded to whole vectors, unless the remainder is small.
 LANES, SMALL_TAIL = 16, 5
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dropout: float) -> Tensor:
-    """Attention by plain products: softmax(query key^T / sqrt(d) + bias) value.
+    """Compute attention without a fused kernel: softmax(query key^T / sqrt(d) + bias) value.
 
     query, key, value [batch, heads, length, d], contiguous; bias broadcasts to
     [batch, heads, length, length].
@@ -91,21 +92,21 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dropout: flo
 
 
 class Linear(nn.Linear):
-    """A linear layer that waits for its weights: to draw some takes longer than to read them."""
+    """A linear layer without initialisation, which would take longer than loading weights."""
 
     def reset_parameters(self) -> None:
         """Leave the weights as they are."""
 
 
 class Embedding(nn.Embedding):
-    """An embedding that waits for its weights."""
+    """An embedding without initialisation."""
 
     def reset_parameters(self) -> None:
         """Leave the weights as they are."""
 
 
 class Layer(nn.Module):
-    """Self-attention and feed-forward, each followed by a residual norm."""
+    """A transformer layer: self-attention and feed-forward, each with residual and norm."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -122,7 +123,7 @@ class Layer(nn.Module):
 
     def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
         batch, length, width = hidden.shape
-        if torch.jit.is_tracing():  # for int8, where cutting the product apart costs more
+        if torch.jit.is_tracing():  # for int8, where splitting the product costs more
             apart = zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True)
             by_head = (batch, length, self.heads, width // self.heads)
             parts = [F.linear(hidden, weight, add).view(by_head) for weight, add in apart]
@@ -145,7 +146,7 @@ class Layer(nn.Module):
         return self._finish(hidden, mixed)
 
     def _finish(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """What follows attention; mixed [batch, heads, length, width / heads]."""
+        """Apply all that follows attention; mixed [batch, heads, length, width / heads]."""
         mixed = mixed.transpose(1, 2).reshape(hidden.shape)
         hidden = self.attention_norm(hidden + self.dropout(self.out(mixed)))
         inner = self.down(self.activation(self.up(hidden)))
@@ -153,7 +154,16 @@ class Layer(nn.Module):
 
 
 class Backbone(nn.Module):
-    """Token ids to hidden states, in steps that can be cut at any layer; its weights are loaded."""
+    """A transformer encoder whose layers can be run in parts.
+
+    Parameters
+    ----------
+    shape : Architecture
+
+    Notes
+    -----
+    Weights are not initialised: load them with `load_state_dict`.
+    """
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -169,20 +179,21 @@ class Backbone(nn.Module):
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
 
     def embed(self, ids: Tensor, offsets: Tensor | None = None) -> Tensor:
-        """Embeddings of ids [batch, length]: [batch, length, width].
+        """Return the embeddings [batch, length, width] of token ids [batch, length].
 
-        offsets [batch, length] say where in its text a token stands; None: where in the row.
+        offsets [batch, length] are the positions of tokens in their text; by default, in the row.
         """
         positions = self.positions.weight[: ids.shape[1]]
-        if offsets is not None:  # a product, whose gradient is one, too; that of a look-up sorts
+        if offsets is not None:  # as a product: the gradient of a look-up sorts, which is slow
             numbers = torch.arange(len(positions), device=ids.device)
             positions = (offsets[:, :, None] == numbers).to(positions.dtype) @ positions
         return self.dropout(self.norm(self.words(ids) + positions))
 
     def attention_bias(self, mask: Tensor) -> Tensor:
-        """What attention adds to its scores: minus infinity where none may look, MPNet's offsets.
+        """Return what attention adds to its scores: -inf where masked, MPNet's position bias.
 
-        mask [batch, length] says which tokens are real, or [batch, length, length] which see which.
+        mask [batch, length] is True for real tokens, or [batch, length, length] is True where one
+        token attends to another.
         """
         padding = mask.new_zeros(mask.shape, dtype=torch.float32).masked_fill(~mask, float("-inf"))
         # [batch, 1, 1 or length, length]
@@ -193,11 +204,12 @@ class Backbone(nn.Module):
         return padding + self.relative(buckets).permute(2, 0, 1)  # [batch, heads, length, length]
 
     def run(self, hidden: Tensor, mask: Tensor, start: int, stop: int) -> Tensor:
-        """Pass hidden states through layers start to stop-1."""
+        """Run layers start to stop-1 on hidden states [batch, length, width]."""
         bias = self.attention_bias(mask).to(hidden.dtype)
         tail = bias.shape[-1] % LANES
-        plain = hidden.is_cuda or self.training or torch.jit.is_tracing()  # a trace fits any length
-        if tail > SMALL_TAIL and not plain:
+        # A trace must fit any length.
+        unpadded = hidden.is_cuda or self.training or torch.jit.is_tracing()
+        if tail > SMALL_TAIL and not unpadded:
             bias = F.pad(bias, (0, LANES - tail), value=float("-inf"))
         bias = bias.expand(-1, self.shape.heads, hidden.shape[1], -1)
         if hidden.is_cuda:  # once for all layers
@@ -207,11 +219,12 @@ class Backbone(nn.Module):
         return hidden
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the hidden states [batch, length, width] of the last layer."""
         return self.run(self.embed(ids), mask, 0, self.shape.layers)
 
 
 def _relative_buckets(length: int, buckets: int, device: torch.device) -> Tensor:
-    """MPNet's bucket of each (query, key) offset: exact when near, logarithmic when far."""
+    """Return MPNet's bucket of each (query, key) offset: exact if near, logarithmic if far."""
     place = torch.arange(length, device=device)
     offset = place[None, :] - place[:, None]  # key minus query
     half = buckets // 2
@@ -224,7 +237,7 @@ def _relative_buckets(length: int, buckets: int, device: torch.device) -> Tensor
 
 
 class MaskedWordHead(nn.Module):
-    """Scores every word of the vocabulary at a masked place; the output layer is the embedding."""
+    """The masked-word head: scores of all words at masked tokens, tied to the embeddings."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -234,7 +247,7 @@ class MaskedWordHead(nn.Module):
 
     def forward(self, hidden: Tensor, words: nn.Embedding) -> Tensor:
         expected = self.norm(F.gelu(self.dense(hidden.float())))
-        # The words may be in half precision (see optimise); what is this head's own never is.
+        # The embeddings may be in half precision (see `optimiser`); this head never is.
         return F.linear(expected.to(words.weight.dtype), words.weight).float() + self.bias
 
 
@@ -281,7 +294,7 @@ _DISTILBERT_WORD_HEAD = {
 
 @dataclass(frozen=True)
 class Family:
-    """Where one family keeps its weights and what it does differently."""
+    """Weight names and options of one encoder family."""
 
     layer_at: str
     layer: Mapping[str, str | tuple[str, ...]]
@@ -302,17 +315,36 @@ FAMILIES = {
 
 
 def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
-    """The architecture that a transformers config.json describes."""
+    """Read the architecture from a config.json of the transformers library.
+
+    Parameters
+    ----------
+    config : mapping
+        Content of config.json.
+    where : str
+        Name of the encoder in messages.
+
+    Returns
+    -------
+    Architecture
+
+    Raises
+    ------
+    InputError
+        If the encoder is of an unsupported type.
+    """
     family = config.get("model_type")
     if family not in FAMILIES:
         raise InputError(
-            f"the encoder {where} is of type {family!r}, which newfound does not run; "
+            f"the encoder {where} is of type {family!r}, which newfound does not support; "
             f"choose one of type {', '.join(sorted(FAMILIES))}"
         )
     if config.get("hidden_act", config.get("activation", "gelu")) not in ACTIVATIONS:
-        raise InputError(f"the encoder {where} has an activation that newfound does not know")
+        raise InputError(f"the encoder {where} has an activation that newfound does not support")
     if config.get("position_embedding_type", "absolute") != "absolute":
-        raise InputError(f"the encoder {where} has relative positions that newfound does not know")
+        raise InputError(
+            f"the encoder {where} has relative positions, which newfound does not support"
+        )
     try:
         if family == "distilbert":
             return Architecture(
@@ -327,7 +359,7 @@ def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
                 attention_dropout=config.get("attention_dropout", 0.1),
             )
         skipped = 0
-        if FAMILIES[family].skips_positions:  # MPNet's padding is 1 whatever its config says
+        if FAMILIES[family].skips_positions:  # MPNet's padding id is 1 whatever its config states
             skipped = 2 if family == "mpnet" else config.get("pad_token_id", 1) + 1
         buckets = config.get("relative_attention_num_buckets", 32) if family == "mpnet" else 0
         return Architecture(
@@ -344,13 +376,30 @@ def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
             relative_buckets=buckets,
         )
     except KeyError as missing:
-        raise InputError(f"the config.json of the encoder {where} lacks {missing}") from missing
+        raise InputError(f"the config.json of the encoder {where} has no {missing}") from missing
 
 
 def convert_weights(
     family: Family, shape: Architecture, stored: Mapping[str, Tensor], where: str
 ) -> tuple[dict[str, Tensor], dict[str, Tensor] | None]:
-    """Rename a transformers state: (backbone weights, masked-word head weights if there are)."""
+    """Convert weights of the transformers library.
+
+    Parameters
+    ----------
+    family : Family
+    shape : Architecture
+    stored : mapping of str to Tensor
+        State dict of the transformers library.
+    where : str
+        Name of the encoder in messages.
+
+    Returns
+    -------
+    backbone : dict of str to Tensor
+        State dict of `Backbone`.
+    word_head : dict of str to Tensor, or None
+        State dict of `MaskedWordHead`, if the weights have one.
+    """
     prefix = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
     renamed = {
         prefix.sub("", key)
@@ -363,7 +412,7 @@ def convert_weights(
         backbone = dict(_backbone_weights(family, shape, renamed))
     except KeyError as missing:
         raise InputError(
-            f"the weights of the encoder {where} lack {missing}; is the file complete?"
+            f"the weights of the encoder {where} have no {missing}; check that the file is complete"
         ) from missing
     parts = family.word_head
     if f"{parts['dense']}.weight" not in renamed or parts["bias"] not in renamed:
@@ -380,6 +429,7 @@ def convert_weights(
 def _backbone_weights(
     family: Family, shape: Architecture, stored: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, Tensor]]:
+    """Yield the name and the value of each weight of the backbone."""
     positions = stored["embeddings.position_embeddings.weight"][-shape.positions :]
     if "embeddings.token_type_embeddings.weight" in stored:
         positions = positions + stored["embeddings.token_type_embeddings.weight"][0]

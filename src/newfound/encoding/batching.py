@@ -1,7 +1,7 @@
-"""Tokenise once; lay texts out so that little of what a model computes is padding.
+"""Tokenise texts, and arrange them in batches with little padding.
 
-To be encoded, texts are sorted by length and cut into batches. A batch to learn from is drawn at
-random, so its texts differ in length; they are packed into a grid, several to a row.
+For encoding, texts are sorted by length and split into batches. Training batches are drawn at
+random, so their texts differ in length: these are packed into a grid, several texts per row.
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,22 @@ from torch import Tensor
 
 from newfound.devices import plain
 
-NARROWEST = 48  # a row of fewer cells would hold too few texts to be filled well
-ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape is recorded once
+NARROWEST = 48  # cells per row; narrower rows hold too few texts to be filled well
+ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape needs its own CUDA graph
 OUTSIDE = 2**40  # marks rows that a batch does not have
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different length, laid end to end: token ids [T] or hidden states [T, width]."""
+    """Rows of different lengths in one tensor: token ids [T] or hidden states [T, width]."""
 
     values: Tensor
     starts: Tensor  # [N] int64, on the device of `values`
-    lengths: np.ndarray  # [N] int64, on the host: batches are planned there
+    lengths: np.ndarray  # [N] int64, on the CPU, where batches are planned
 
     @classmethod
     def from_lengths(cls, values: Tensor, lengths: np.ndarray) -> "Ragged":
+        """Return rows of the given lengths from concatenated values."""
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
         return cls(values, torch.from_numpy(starts).to(values.device), lengths)
 
@@ -36,12 +37,14 @@ class Ragged:
         return len(self.lengths)
 
     def to(self, device: torch.device) -> "Ragged":
+        """Return a copy on the device."""
         return Ragged(self.values.to(device), self.starts.to(device), self.lengths)
 
     def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor]:
-        """The named rows as (values [B, width, ...], mask [B, width]); no host synchronisation.
+        """Return the given rows as (values [B, width, ...], mask [B, width]).
 
-        Padding repeats a neighbouring row's values: the mask alone says what is real.
+        Padding holds values of neighbouring rows; only the mask tells real values. There is no
+        host synchronisation.
         """
         place = torch.arange(width, device=rows.device)
         index = self.starts[rows][:, None] + place
@@ -49,15 +52,15 @@ class Ragged:
         return self.values[index.clamp(max=len(self.values) - 1)], place < lengths[:, None]
 
     def packed(self, batch: "Batch") -> tuple[Tensor, "Cells"]:
-        """The batch's texts in its grid: (values [rows, width, ...], what each cell holds).
+        """Return a batch packed into its grid: (values [rows, width, ...], cells).
 
-        No host synchronisation. Padding repeats some text's value.
+        Padding holds values of some text. There is no host synchronisation.
         """
         device = batch.rows.device
         rows, width = batch.grid
         cells = torch.arange(rows * width, device=device)
         order = batch.places.argsort()
-        # The text that begins last before a cell, and how far the cell is from its beginning
+        # The last text that begins at or before a cell, and the offset of the cell in it
         slot = order[torch.searchsorted(batch.places[order], cells, right=True) - 1]
         offset = cells - batch.places[slot]
         lengths = self._device_lengths()[batch.rows]
@@ -71,57 +74,84 @@ class Ragged:
         )
 
     def _device_lengths(self) -> Tensor:
-        # Derived, not stored: the difference of consecutive starts, the last from the total.
+        """Return the lengths [N] on the device, as differences of consecutive starts."""
         return torch.diff(self.starts, append=self.starts.new_full((1,), len(self.values)))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts that a model reads together, and where their tokens lie in a grid of cells."""
+    """Texts of one training step, and the cells of their tokens in a grid."""
 
-    rows: Tensor  # [B] which texts
-    places: Tensor  # [B] the cell of each text's first token, counted row by row
+    rows: Tensor  # [B] row numbers of the texts
+    places: Tensor  # [B] cell of each text's first token, counted row by row
     grid: tuple[int, int]  # rows and width
 
     @classmethod
     def of(cls, rows: Tensor) -> "Batch":
-        """A batch of which no tokens are read."""
+        """Return a batch without a grid, for inputs that are not tokens."""
         return cls(rows, rows.new_zeros(0), (0, 0))
 
     def to(self, device: torch.device) -> "Batch":
+        """Return a copy on the device."""
         return Batch(self.rows.to(device), self.places.to(device), self.grid)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What must be equal for two batches to be computed in the same way."""
+        """Number of texts and size of the grid; batches of equal shape share a CUDA graph."""
         return (len(self.rows), *self.grid)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What the cells of a batch's grid hold."""
+    """Content of the cells of a batch's grid.
 
-    slot: Tensor  # [rows, width] the text, as its place in the batch; -1 for padding
-    offset: Tensor  # [rows, width] which of the text's tokens
-    first: Tensor  # [B] the cell of each text's first token
-    lengths: Tensor  # [B] tokens of each text
+    Attributes
+    ----------
+    slot : Tensor of shape [rows, width]
+        Position of the cell's text in the batch, -1 for padding.
+    offset : Tensor of shape [rows, width]
+        Position of the cell's token in its text.
+    first : Tensor of shape [B]
+        Cell of each text's first token.
+    lengths : Tensor of shape [B]
+        Tokens per text.
+    """
+
+    slot: Tensor
+    offset: Tensor
+    first: Tensor
+    lengths: Tensor
 
     def to(self, device: torch.device) -> "Cells":
+        """Return a copy on the device."""
         parts = (self.slot, self.offset, self.first, self.lengths)
         return Cells(*(part.to(device) for part in parts))
 
     @property
     def sees(self) -> Tensor:
-        """Which cells may look at which [rows, width, width]: those of the same text."""
+        """Attention mask [rows, width, width]: True for two cells of the same text."""
         return self.slot[:, :, None] == self.slot[:, None, :]
 
     def within(self, start: int, stop: int) -> Tensor:
-        """The cells of the batch's texts from start to stop-1 [rows, width]."""
+        """Return True for the cells [rows, width] of the batch's texts start to stop-1."""
         return (self.slot >= start) & (self.slot < stop)
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
-    """Token ids of every text, cut at max_tokens, special tokens included."""
+    """Tokenise texts.
+
+    Parameters
+    ----------
+    tokenizer : tokenizers.Tokenizer
+    texts : sequence of str
+    max_tokens : int
+        Longer texts are truncated; special tokens count.
+
+    Returns
+    -------
+    Ragged
+        Token ids of each text.
+    """
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
@@ -131,8 +161,8 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
 
 
 def plan_batches(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Rows sorted by length, cut so that rows x longest stays within a budget of tokens."""
-    order = np.argsort(-lengths, kind="stable")  # longest first: the peak of memory comes early
+    """Return batches of rows of similar length, each of at most `budget` padded tokens."""
+    order = np.argsort(-lengths, kind="stable")  # longest first: a lack of memory shows early
     batches, start = [], 0
     while start < len(order):
         rows = max(1, budget // max(1, int(lengths[order[start]])))
@@ -142,9 +172,9 @@ def plan_batches(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
 
 
 def shuffled_batches(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """One epoch over `rows` in random order [batches, size].
+    """Return one epoch of `rows` in random order [batches, size].
 
-    The last batch is filled up from the first rows, so that shapes repeat.
+    The last batch is filled with the first rows, so that all batches have one shape.
     """
     order = rng.permutation(rows)
     return np.resize(order, (-(-len(order) // size), size))
@@ -157,9 +187,10 @@ def paired_batches(
     labelled_size: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """One epoch over `rows`, each batch followed by labelled rows [batches, size + labelled_size].
+    """Return one epoch of `rows` and labelled rows [batches, size + labelled_size].
 
-    Both go through the model together. The labelled rows come round as often as it takes.
+    Each batch holds `size` rows, then `labelled_size` labelled ones, which are repeated as often as
+    necessary.
     """
     main = shuffled_batches(rows, size, rng)
     if not len(labelled):
@@ -171,9 +202,9 @@ def paired_batches(
 
 
 def to_device(batches: np.ndarray, lengths: np.ndarray | None, device: torch.device) -> list[Batch]:
-    """The batches of an epoch [batches, B], moved to the device in one copy.
+    """Return the batches of an epoch [batches, B] on the device, moved in one copy.
 
-    lengths [N] are the tokens of each text; None if no tokens are read.
+    lengths [N] are the tokens per text; None if the inputs are not tokens.
     """
     rows = torch.from_numpy(batches).to(device)
     if lengths is None:
@@ -184,11 +215,24 @@ def to_device(batches: np.ndarray, lengths: np.ndarray | None, device: torch.dev
 
 
 def pack(lengths: np.ndarray, *, rounding: int = 1) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """Lay the texts of batches out in grids: (first cells [batches, B], (rows, width) of each).
+    """Pack the texts of batches into grids, with whole texts in rows.
 
-    lengths [batches, B]. A row holds whole texts. A text goes, longest first, to the row that is
-    emptiest; a batch whose texts do not fit gets more rows. The width is rounded up to a multiple
-    of 16, the rows to one of `rounding`: few different shapes, at little cost.
+    The longest text goes first, each to the row with the most free cells; a batch whose texts do
+    not fit gets more rows. Widths are rounded up to a multiple of 16 and numbers of rows to a
+    multiple of `rounding`, so that there are few different shapes.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape [batches, B]
+        Tokens per text.
+    rounding : int
+
+    Returns
+    -------
+    places : ndarray of shape [batches, B]
+        Cell of each text's first token.
+    grids : list of (int, int)
+        Rows and width of each batch's grid.
     """
     batches, size = lengths.shape
     width = np.maximum(-(-lengths.max(1) // 16) * 16, NARROWEST)
@@ -216,4 +260,5 @@ def pack(lengths: np.ndarray, *, rounding: int = 1) -> tuple[np.ndarray, list[tu
 
 
 def _rounded(numbers: np.ndarray, multiple: int) -> np.ndarray:
+    """Return the numbers rounded up to a multiple."""
     return -(-numbers // multiple) * multiple

@@ -1,4 +1,4 @@
-"""What training reads instead of texts: the frozen layers run once and their output is kept."""
+"""The feature cache: frozen layers run once, and training reads their output."""
 
 import hashlib
 import tempfile
@@ -16,22 +16,30 @@ from newfound.encoding.workers import run_batches
 from newfound.files import write_atomically
 from newfound.progress import Advance
 
-MEMORY_LIMIT = 4 * 2**30  # bytes of cached states that may stay in memory
+MEMORY_LIMIT = 4 * 2**30  # bytes; larger caches are memory-mapped
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The input of the trainable part for every text of a corpus.
+    """Inputs of the trainable layers for all texts.
 
-    Token ids if nothing is frozen, hidden states at the boundary, or pooled vectors [N, width].
+    Attributes
+    ----------
+    states : Ragged or Tensor
+        Token ids if nothing is frozen, hidden states of the last frozen layer, or pooled vectors
+        [N, width] if all layers are frozen.
+    lengths : ndarray of shape [N]
+        Tokens per text.
+    device : torch.device
+        Device of the batches.
     """
 
     states: Ragged | Tensor
-    lengths: np.ndarray  # tokens of each text; batches are planned by it
-    device: torch.device  # where batches are wanted
+    lengths: np.ndarray
+    device: torch.device
 
     def batch(self, batch: Batch) -> tuple[Tensor, Cells | None]:
-        """The states of a batch to learn from and what its cells hold (None for pooled vectors)."""
+        """Return the states of a training batch and its cells (None for pooled vectors)."""
         if isinstance(self.states, Tensor):
             return self.states[batch.rows.to(self.states.device)].to(self.device), None
         place = self.states.values.device
@@ -39,18 +47,19 @@ class Inputs:
         return states.to(self.device), cells.to(self.device)
 
     def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor | None]:
-        """The states of the named rows and their mask (None for pooled vectors)."""
+        """Return the states of the given rows and their mask (None for pooled vectors)."""
         if isinstance(self.states, Tensor):
             return self.states[rows.to(self.states.device)].to(self.device), None
         states, mask = self.states.padded(rows.to(self.states.values.device), width)
         return states.to(self.device), mask.to(self.device)
 
     def batches(self, rows: np.ndarray) -> list[Batch]:
-        """An epoch's batches [batches, B], laid out where they are wanted."""
+        """Return the batches of an epoch [batches, B], packed and on the device."""
         return to_device(rows, None if self.pooled else self.lengths, self.device)
 
     @property
     def pooled(self) -> bool:
+        """Whether the states are pooled vectors."""
         return isinstance(self.states, Tensor)
 
     def pooled_vectors(self) -> np.ndarray | None:
@@ -62,7 +71,7 @@ class Inputs:
 
     @property
     def resident(self) -> bool:
-        """True if the states lie on the training device, so that a step never asks the host."""
+        """Whether the states are on the training device, as CUDA graphs need them."""
         values = self.states if isinstance(self.states, Tensor) else self.states.values
         return values.device.type == self.device.type
 
@@ -75,10 +84,23 @@ def run_frozen(
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
 ) -> Inputs:
-    """Run the frozen part of `model` over all texts once and keep what it gives.
+    """Run the frozen layers of a model on all texts.
 
-    In memory up to `memory_limit` bytes, in a memory-mapped file beyond it. With a `folder` the
-    result is kept there under a key of weights, boundary and texts, and found again by a later run.
+    Parameters
+    ----------
+    model : EncoderFeatures
+    tokens : Ragged
+        Tokenised texts.
+    folder : Path, optional
+        Folder that caches the result for later runs, under a hash of weights, layers and texts.
+    memory_limit : int
+        Bytes up to which the result is held in memory; beyond it, a memory-mapped file is used.
+    advance : callable, optional
+        Called with the number of texts processed.
+
+    Returns
+    -------
+    Inputs
     """
     lengths, device = tokens.lengths, model.device
     if model.frozen_layers < 0:
@@ -86,7 +108,7 @@ def run_frozen(
     pooled = model.pooled
     shape = (len(tokens) if pooled else int(lengths.sum()), model.backbone.shape.width)
     fits = 2 * shape[0] * shape[1] <= memory_limit
-    if folder is None and fits:  # the usual case: straight to where training reads
+    if folder is None and fits:  # the common case: written to the training device
         states = torch.empty(shape, dtype=torch.float16, device=device)
         _fill(states, model, tokens, pooled, advance)
         return _as_inputs(states, tokens, pooled, device)
@@ -111,7 +133,7 @@ def run_frozen(
 
 
 def _load(kept: Path, shape: tuple[int, int]) -> np.ndarray | None:
-    """The kept states, mapped; None if there are none or they do not fit."""
+    """Return the cached states, memory-mapped; None if there are none of this shape."""
     if not kept.is_file():
         return None
     values = np.load(kept, mmap_mode="c")
@@ -119,6 +141,7 @@ def _load(kept: Path, shape: tuple[int, int]) -> np.ndarray | None:
 
 
 def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
+    """Return the states as inputs of the trainable layers."""
     if pooled:
         return Inputs(states, tokens.lengths, device)
     return Inputs(Ragged.from_lengths(states, tokens.lengths), tokens.lengths, device)
@@ -131,6 +154,7 @@ def _fill(
     pooled: bool,
     advance: Advance | None,
 ) -> None:
+    """Run the frozen layers and write their output into `states`."""
     model.eval()
     tokens = tokens.to(model.device)
 
@@ -150,13 +174,13 @@ def _fill(
 
 
 def _scratch(shape: tuple[int, int]) -> np.ndarray:
-    """A memory-mapped array in a file without a name: it is gone when the array is."""
+    """Return a memory-mapped array in an unnamed file, which is deleted with the array."""
     with tempfile.TemporaryFile(prefix="newfound-") as file:
         return np.memmap(file, np.float16, "w+", shape=shape)
 
 
 def _key(model: EncoderFeatures, tokens: Ragged) -> str:
-    """A hash of all that the cached states depend on: frozen weights, boundary, pooling, texts."""
+    """Return a hash of frozen weights, number of layers, pooling and texts."""
     digest = hashlib.sha256()
     for part in model.frozen_parts():
         for weight in part.state_dict().values():
@@ -176,10 +200,23 @@ def features_of(
     finished: bool = True,
     half: bool = False,
 ) -> Tensor:
-    """Features [N, width] of all texts, or of the named rows, from their frozen states.
+    """Compute features from the cached output of frozen layers.
 
-    In full precision, as prediction computes them, unless `half` asks a GPU for bfloat16, which is
-    enough to watch a training. Before normalisation if not `finished`.
+    Parameters
+    ----------
+    model : EncoderFeatures or PointFeatures
+    inputs : Inputs
+    rows : ndarray of shape [R], optional
+        Rows to compute; all by default.
+    finished : bool
+        Whether to apply logits and normalisation.
+    half : bool
+        Whether a GPU may compute in bfloat16, which is enough to monitor training. By default,
+        features are computed in full precision, as in prediction.
+
+    Returns
+    -------
+    Tensor of shape [R, width]
     """
     model.eval()
     rows = np.arange(len(inputs.lengths)) if rows is None else rows

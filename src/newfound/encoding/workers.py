@@ -1,7 +1,7 @@
-"""Batches side by side on a CPU: each in a thread of its own, in place of many threads in each.
+"""Run batches in parallel on a CPU, with one thread per batch.
 
-Threads inside a matrix product wait for each other after every one, for long where another program
-uses the machine too. Threads with a batch each meet only at the end.
+Threads inside a matrix product wait for each other after every product, which takes long if other
+programs use the CPU. Threads that each run a whole batch wait only at the end.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ import torch
 
 from newfound.progress import Advance
 
-MOST = 16  # workers; more would wait for Python's own lock
+MAX_WORKERS = 16  # more would wait for Python's global interpreter lock
 
 
 def run_batches(
@@ -21,31 +21,40 @@ def run_batches(
     device: torch.device,
     advance: Advance | None = None,
 ) -> None:
-    """Call `work` with the rows of every batch, in inference mode; in no fixed order on a CPU.
+    """Call `work` with the rows of every batch, in inference mode.
 
-    A batch must write to places of its own. What it gives does not depend on who works on it, as
-    all workers have the same number of threads.
+    On a CPU batches run in parallel and in no fixed order, so each must write to separate rows.
+    Results do not depend on the worker, because all workers have the same number of threads.
+
+    Parameters
+    ----------
+    work : callable
+        Called with the rows of a batch.
+    batches : sequence of ndarray
+    device : torch.device
+    advance : callable, optional
+        Called with the number of rows of each finished batch.
     """
     threads = torch.get_num_threads()
-    workers = min(threads, MOST, len(batches)) if device.type == "cpu" else 1
+    workers = min(threads, MAX_WORKERS, len(batches)) if device.type == "cpu" else 1
 
     @torch.inference_mode()
     def infer(rows: np.ndarray) -> int:
         work(rows)
         return len(rows)
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         if advance:
             advance(done)
 
     if workers <= 1:
         for rows in batches:
-            tell(infer(rows))
+            report(infer(rows))
         return
     share = max(1, threads // workers)
     try:
         with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (share,)) as pool:
             for done in pool.map(infer, batches):
-                tell(done)
+                report(done)
     finally:
-        torch.set_num_threads(threads)  # what a worker sets, threads begun later would take over
+        torch.set_num_threads(threads)  # new threads would inherit the workers' setting

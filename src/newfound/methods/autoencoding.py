@@ -1,14 +1,11 @@
-"""SAE, DEC and DCN: k-means on the codes of an autoencoder, and two ways to refine both.
+"""SAE and DEC: k-means on the codes of an autoencoder, and a refinement of both.
 
-All three read TF-IDF weights of words, not the encoder, and use no labels.
+Both, and DCN (`dcn`), read TF-IDF weights of words, not the encoder, and use no labels.
 
 1. Train an autoencoder on the TF-IDF weights of the texts.
 2. Run k-means on its codes. SAE ends here.
 3. DEC (Xie et al., ICML 2016): train the soft assignments of the codes to the centres towards their
    own sharper version, which moves the encoding half and the centres.
-   DCN in TEXTOIR, which the DPN paper used: the same with a share of the reconstruction error (Guo
-   et al., IJCAI 2017, call that IDEC). With `published`, what Yang et al. (ICML 2017) describe
-   instead: codes are pulled to their centre, and centres follow the codes one by one.
 4. A text belongs to the nearest centre.
 
 Departures from TEXTOIR:
@@ -29,12 +26,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.clustering.distances import full_precision, nearest
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.batching import Batch
 from newfound.encoding.loading import Encoder
 from newfound.errors import InputError
 from newfound.methods.finalisation import finalise_with_centres
@@ -42,7 +37,7 @@ from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.autoencoder import (
     AutoencoderFeatures,
-    Bags,
+    BagOfWords,
     batches_of,
     codes_of,
     tensor_cores,
@@ -53,15 +48,12 @@ from newfound.training.losses.student_t import (
     soft_assignment,
     target_distribution,
 )
-from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import count_categories
-
-INITIAL_COUNT = 100.0  # texts that a centre of the published DCN counts for at the start
 
 
 @dataclass(frozen=True)
 class AutoencoderConfig:
-    """Settings of the autoencoder, which all three methods share; defaults follow TEXTOIR."""
+    """Settings of the autoencoder, which SAE, DEC and DCN share; defaults follow TEXTOIR."""
 
     vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
@@ -74,6 +66,10 @@ class AutoencoderConfig:
         1e-7, "epsilon of Adam, as in Keras; gradients are so small that it limits the steps"
     )
     starts: int = setting(10, "k-means starts", low=1)
+
+    def training(self) -> tuple[int, int, float]:
+        """Return the epochs, texts per step and learning rate of the autoencoder."""
+        return self.epochs, self.batch, self.learning_rate
 
 
 @dataclass(frozen=True)
@@ -103,40 +99,18 @@ class DECConfig(RefinementConfig):
     """Settings of DEC."""
 
 
-@dataclass(frozen=True)
-class DCNConfig(RefinementConfig):
-    """Settings of DCN."""
-
-    reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
-    published: bool = setting(
-        False, "the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
-    )
-    published_pretraining: int = setting(50, "epochs of its autoencoder")
-    published_epochs: int = setting(100, "epochs of its joint training")
-    published_batch: int = setting(256, "texts per step of both", low=1)
-    published_learning_rate: float = setting(1e-4, "learning rate of Adam for both")
-    published_pull: float = setting(
-        0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
-    )
-
-
 # Thousands of epochs take too long on a CPU: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {"epochs": 15, "batch": 256, "epsilon": 1e-8, "starts": 5},
     "balanced": {"epochs": 30, "batch": 256, "epsilon": 1e-8},
     "best": {},
 }
-_FEWER: dict[str, dict[str, Any]] = {
+FEWER_STEPS: dict[str, dict[str, Any]] = {
     "fast": {"iterations": 300, "refresh": 50},
     "balanced": {"iterations": 1000},
     "best": {},
 }
-DEC_EFFORTS = {effort: EFFORTS[effort] | _FEWER[effort] for effort in EFFORTS}
-DCN_EFFORTS = {
-    "fast": DEC_EFFORTS["fast"] | {"published_pretraining": 15, "published_epochs": 5},
-    "balanced": DEC_EFFORTS["balanced"] | {"published_epochs": 20},
-    "best": {},
-}
+DEC_EFFORTS = {effort: EFFORTS[effort] | FEWER_STEPS[effort] for effort in EFFORTS}
 
 
 @dataclass(frozen=True)
@@ -145,7 +119,7 @@ class Trained:
 
     model: AutoencoderFeatures
     decoder: nn.Sequential
-    bags: Bags
+    bags: BagOfWords
     history: list[dict[str, Any]]
 
 
@@ -167,7 +141,7 @@ def fit_sae(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on the codes of an autoencoder."""
-    return _finalise(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
+    return finalise_codes(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
 
 
 def fit_dec(
@@ -182,25 +156,7 @@ def fit_dec(
     """Find categories with DEC."""
     coded = cluster_codes(task, encoder, config, seed, stages, cache)
     refine(coded, config, 0.0, seed, stages)
-    return _finalise(task, coded, "dec")
-
-
-def fit_dcn(
-    task: Task,
-    encoder: Encoder,
-    config: DCNConfig,
-    *,
-    seed: int,
-    stages: Stages,
-    cache: Path | None = None,
-) -> Fitted:
-    """Find categories with DCN, TEXTOIR's or the published one."""
-    coded = cluster_codes(task, encoder, config, seed, stages, cache)
-    if config.published:
-        train_published(coded, config, seed, stages)
-    else:
-        refine(coded, config, config.reconstruction, seed, stages)
-    return _finalise(task, coded, "dcn")
+    return finalise_codes(task, coded, "dec")
 
 
 def counting_features(
@@ -212,7 +168,7 @@ def counting_features(
     stages: Stages,
     cache: Path | None = None,
 ) -> Tensor:
-    """Return the codes [N, code] that the three methods count categories with."""
+    """Return the codes [N, code] that SAE, DEC and DCN count categories with."""
     trained = train_on_words(task, encoder, config, seed, stages, cache)
     return codes_of(trained.model, trained.bags)
 
@@ -226,16 +182,13 @@ def train_on_words(
     cache: Path | None,
 ) -> Trained:
     """Train the autoencoder on the task's texts; the encoder only gives the device."""
-    epochs, batch, rate = config.epochs, config.batch, config.learning_rate
-    if isinstance(config, DCNConfig) and config.published:
-        epochs, batch = config.published_pretraining, config.published_batch
-        rate = config.published_learning_rate
+    epochs, batch, rate = config.training()
     torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
-    model = AutoencoderFeatures.of_texts(
+    model = AutoencoderFeatures.from_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
     ).to(encoder.backbone.words.weight.device)
     with stages.stage("weighing words"):
-        bags = Bags.of(model.weights(task.texts), model.device)
+        bags = BagOfWords.from_csr(model.weights(task.texts), model.device)
     decoder, history = train_autoencoder(
         model,
         bags,
@@ -302,7 +255,7 @@ def refine(
     centres.requires_grad_(False)
 
 
-def _endless(bags: Bags, config: RefinementConfig, seed: int) -> Iterator[Tensor]:
+def _endless(bags: BagOfWords, config: RefinementConfig, seed: int) -> Iterator[Tensor]:
     """Yield batches of rows, epoch after epoch."""
     draw = torch.Generator().manual_seed(seed)
     while True:
@@ -311,7 +264,7 @@ def _endless(bags: Bags, config: RefinementConfig, seed: int) -> Iterator[Tensor
 
 @torch.no_grad()
 def _refreshed(
-    model: AutoencoderFeatures, bags: Bags, centres: Tensor, before: Tensor | None
+    model: AutoencoderFeatures, bags: BagOfWords, centres: Tensor, before: Tensor | None
 ) -> tuple[Tensor, Tensor, dict[str, Any]]:
     """Return the targets of all texts [N, K], their clusters [N], and a line for the history."""
     shares = soft_assignment(codes_of(model, bags), centres)
@@ -339,52 +292,7 @@ def _descend(
     torch._foreach_add_(weights, speeds, alpha=-config.refine_learning_rate)
 
 
-def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
-    """Train as Yang et al. do: reconstruct, pull codes to their centres, let centres follow."""
-    model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
-    counts = centres.new_full((len(centres),), INITIAL_COUNT)
-
-    def joint(batch: Batch) -> dict[str, Tensor]:
-        given = bags.dense(batch.rows)
-        codes = model.encoder(given)
-        clusters = nearest(codes.detach(), centres)[0]
-        follow(centres, counts, codes.detach(), clusters)
-        apart = (codes - centres[clusters]).square().sum(1).mean()
-        error = (decoder(codes) - given).square().sum(1).mean()
-        return {"reconstruction": error, "distance": config.published_pull / 2 * apart}
-
-    optimiser = Optimiser(
-        [model.encoder, decoder], config.published_learning_rate, weight_decay=0.0
-    )
-    draw = torch.Generator().manual_seed(seed)
-    with stages.stage("refining", config.published_epochs) as advance, tensor_cores():
-        for epoch in range(1, config.published_epochs + 1):
-            for rows in batches_of(len(bags), config.published_batch, bags.device, draw):
-                optimiser.accumulate(joint, Batch.of(rows))
-                optimiser.step()
-            means = optimiser.epoch_means()
-            coded.history.append(
-                {"stage": "refining", "epoch": epoch, "loss": sum(means.values())} | means
-            )
-            advance(1)
-
-
-@torch.no_grad()
-def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> None:
-    """Move each centre by its codes, in place: for one after the other c += 1, m += (z - m) / c.
-
-    A whole batch [B, d] at once: that recursion is the running mean, so its end has a closed form.
-    """
-    # A product with ones and zeros: repeatable on a GPU.
-    numbers = torch.arange(len(centres), device=codes.device)
-    chosen = (clusters[:, None] == numbers).to(codes.dtype)  # [B, K]
-    new = counts + chosen.sum(0)
-    with full_precision(codes.device):
-        centres.copy_((counts[:, None] * centres + chosen.T @ codes) / new[:, None])
-    counts.copy_(new)
-
-
-def _finalise(task: Task, coded: Coded, name: str) -> Fitted:
+def finalise_codes(task: Task, coded: Coded, name: str) -> Fitted:
     """Take the centres as prototypes: the nearest one has the largest soft assignment, too."""
     notes = []
     if task.known:

@@ -16,9 +16,9 @@ Departures from the published code:
 - Refinement trains the model that is returned (TEXTOIR's optimiser holds a copy).
 - Validation texts decide when to stop, never the hidden labels of training texts.
 - A pair of labelled texts is in one mask only, and batches are shuffled.
-- Logits start as the K main directions of the features, with the mean text at zero. The vectors of
-  many encoders point one way, so that every pair would start above the upper threshold; and most of
-  a few random directions do not separate texts.
+- Logits start as the K principal directions of the features, and are zero for the mean text. The
+  vectors of many encoders have similar directions, so every pair would start above the upper
+  threshold; and few random directions hardly separate texts.
 - The learning rate of refinement is constant.
 """
 
@@ -38,7 +38,6 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, refine, start_logits
 from newfound.progress import Stages
 from newfound.training.losses.pairwise import (
     choose_pairs,
@@ -50,6 +49,7 @@ from newfound.training.losses.pairwise import (
 from newfound.training.losses.student_t import target_distribution
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.self_training import RefiningConfig, refine, start_logits
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class CDACConfig(PreparationConfig):
     masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
     logits_start: Literal["pca", "random"] = setting(
-        "pca", "how the K logits start: the features' main directions, or at random"
+        "pca", "initialisation of the K logits: principal directions of the features, or random"
     )
     tightening: float = setting(
         0.0099,

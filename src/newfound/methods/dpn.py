@@ -14,11 +14,11 @@ known ones, the structure of the texts the novel ones.
 Departures from the published form:
 
 - The default learning rate, temperature and transfer weight suit features of unit length from a
-  sentence encoder; each setting names the paper's value.
+  sentence encoder; each setting states the paper's value.
 - K-means starts its first centres at the labelled prototypes (`start_at_labels`).
-- The classifier of pretraining goes on learning: a new one would need most of the training just to
-  agree with the features.
-- `coupled` gives the reading of the released code instead.
+- The classifier of pretraining is trained further: a new one would take most of the training to
+  adapt to the features.
+- `coupled` follows the released code instead of the paper.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class DPNConfig(PreparationConfig):
     )
     coupled: bool = setting(
         False,
-        "the released code's reading: compare every text with all prototypes, average the transfer "
+        "follow the released code: compare every text with all prototypes, average the transfer "
         "over the whole batch, cluster labelled texts with the others",
     )
     cross_entropy: bool = setting(True, "ablation: cross-entropy on labelled texts in Eq. 9")

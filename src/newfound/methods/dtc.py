@@ -11,9 +11,10 @@ The form that TEXTOIR runs on texts: the paper's variant "TEP", without a consis
 
 Departures from TEXTOIR:
 
-- The K logits start as the K main directions of the features, as in the paper. TEXTOIR draws them
-  at random, which leaves assignments so even that there is little to sharpen.
-- Features are the encoder's pooled vector, as for all methods here, without a dense layer and ReLU.
+- The K logits start as the K principal directions of the features, as in the paper. TEXTOIR draws
+  them at random, which leaves assignments so even that there is little to sharpen.
+- Features are the encoder's pooled vector, as for all methods here, without a dense layer and
+  ReLU.
 - The learning rate of self-training is constant.
 """
 
@@ -32,10 +33,10 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, refine, start_logits
 from newfound.progress import Stages
 from newfound.training.losses.student_t import target_distribution
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.self_training import RefiningConfig, refine, start_logits
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class DTCConfig(PreparationConfig):
     masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in self-training")
     logits_start: Literal["pca", "random"] = setting(
-        "pca", "how the K logits start: the features' main directions, or at random"
+        "pca", "initialisation of the K logits: principal directions of the features, or random"
     )
     warm_up: int = setting(10, "epochs of self-training on the first target")
     epochs: int = setting(100, "maximum number of epochs of self-training after that")

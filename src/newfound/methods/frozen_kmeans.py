@@ -5,7 +5,7 @@ The method "BERT" of the comparison (Devlin et al., 2019; also called KM-BERT), 
 1. Encode the texts with the frozen encoder.
 2. Run k-means; a text belongs to the nearest centre.
 
-The paper does not say how tokens become one vector: pooling follows the encoder, or `pooling`.
+The paper does not specify the pooling; here it is that of the encoder, or `pooling`.
 """
 
 from dataclasses import dataclass

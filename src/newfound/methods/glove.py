@@ -1,7 +1,5 @@
 """KM-GloVe and AG-GloVe: cluster the mean GloVe vectors of the texts, without labels.
 
-The two oldest methods of the comparison.
-
 1. Represent each text by the unweighted mean of its words' GloVe vectors.
 2. KM-GloVe: run k-means (MacQueen, 1967). AG-GloVe: merge texts bottom-up by Ward's criterion
    (Gowda & Krishna, 1978).
@@ -10,10 +8,10 @@ The two oldest methods of the comparison.
 
 Departures from TEXTOIR, which the DPN paper used:
 
-- All words with a vector count, not the 10,000 most frequent ones of training and test texts: test
-  texts are not available.
-- A word without a vector is left out; TEXTOIR draws it at random (with 50-dimensional vectors that
-  changes no score by more than its spread over seeds).
+- All words with a vector are used, not the 10,000 most frequent ones of training and test texts,
+  because test texts are not available.
+- Words without a vector are ignored; TEXTOIR gives them random vectors. With 50-dimensional vectors
+  that changes no score by more than its standard deviation over seeds.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
 """LASKM: Label Assignment with Semi-supervised K-Means (Vaze et al., CVPR 2022), as in TEXTOIR.
 
-The encoder learns by contrast in a projected space; there is no pretraining.
+The encoder is trained by contrastive learning in a projected space; there is no pretraining.
 
 1. Make two views of each text by two passes with dropout.
 2. Pull together the two views of a text, and labelled texts of one category; push everything else
    in the batch apart. The two contrastive losses are added with weights.
-3. Keep the epoch whose validation texts cluster best.
+3. Restore the epoch with the best clustering accuracy of the validation texts.
 4. Run k-means with pinned labels over the features; a text belongs to the nearest centre.
 
 Departures from TEXTOIR:
@@ -50,11 +50,15 @@ class LASKMConfig(PreparationConfig):
     pretrain_labelled_batch: int = setting(128, "labelled texts per step in pretraining", low=1)
     masked_words: bool = setting(False, "add masked-word modelling to pretraining")
     trainable_layers: Layers = setting(1, "how many of the last layers learn in training")
-    epochs: int = setting(100, "maximum number of epochs of contrast; `patience` applies, too")
-    learning_rate: float = setting(5e-5, "learning rate of contrast")
+    epochs: int = setting(
+        100, "maximum number of epochs of contrastive training; `patience` applies, too"
+    )
+    learning_rate: float = setting(5e-5, "learning rate of contrastive training")
     batch: int = setting(128, "texts per step, each in two views; half of them labelled", low=2)
     temperature: float = setting(0.07, "temperature of the contrastive loss", low=1e-3)
-    projection: int = setting(256, "width of the space that the contrast is computed in", low=1)
+    projection: int = setting(
+        256, "width of the space that the contrastive loss is computed in", low=1
+    )
     supervised: float = setting(
         0.5,
         "weight of the loss on labels; that on views has the rest (Vaze et al.: 0.35)",
@@ -86,7 +90,7 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories by contrast, then k-means with pinned labels."""
+    """Find categories by contrastive training, then k-means with pinned labels."""
     prepared = prepare(
         task,
         encoder,
@@ -101,7 +105,7 @@ def fit(
 
 
 def train(prepared: Prepared, task: Task, config: LASKMConfig, seed: int, stages: Stages) -> None:
-    """Train the model by contrast; restore the epoch whose validation texts cluster best."""
+    """Train the model by contrastive learning; restore the best epoch by validation accuracy."""
     model, inputs = prepared.model, prepared.inputs
     n, device = len(task.texts), model.device
     if config.epochs == 0 or n < 2 or not any(w.requires_grad for w in model.parameters()):
@@ -123,7 +127,7 @@ def train(prepared: Prepared, task: Task, config: LASKMConfig, seed: int, stages
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         raw = model.from_states(*inputs.batch(batch))
-        rows = batch.rows.chunk(2)[0]  # every text is there twice
+        rows = batch.rows.chunk(2)[0]  # every text occurs twice
         first, second = F.normalize(projection(raw).float(), dim=1).chunk(2)  # [B, projection]
         return contrast(first, second, rows, targets[rows], size, config)
 
@@ -138,7 +142,7 @@ def train(prepared: Prepared, task: Task, config: LASKMConfig, seed: int, stages
     with stages.stage("training", config.epochs) as advance:
         for epoch in range(1, config.epochs + 1):
             model.train()
-            # As many steps as a pass over all texts takes, though half of each batch is labelled.
+            # As many steps as one pass over all texts, although half of each batch is labelled.
             some = rng.permutation(free)[: steps * size]
             drawn = paired_batches(some, size, learnable, labelled_size, rng)
             for batch in inputs.batches(np.concatenate([drawn, drawn], axis=1)):

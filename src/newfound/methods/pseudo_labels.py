@@ -176,7 +176,7 @@ def fit_unsupervised(
     notes = []
     if len(task.known):
         notes.append("deepcluster ignores labels: they only name the nearest clusters")
-    # Nothing learns from labels: they only name clusters and, if need be, count categories.
+    # Labels are not learnt from; they only name clusters and help to count categories.
     task = replace(
         task,
         learnable=np.zeros_like(task.learnable),
@@ -216,7 +216,7 @@ def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: S
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache
     rng = np.random.default_rng(seed)
-    judged = torch.from_numpy(np.sort(rng.permutation(n)[: config.silhouette_texts])).to(device)
+    sample = torch.from_numpy(np.sort(rng.permutation(n)[: config.silhouette_texts])).to(device)
     size = min(config.batch, n)
     classifier = nn.Linear(model.width, k).to(device)
     pseudo_labels = torch.zeros(n, dtype=torch.int64, device=device)
@@ -229,9 +229,9 @@ def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: S
         features = features_of(model, inputs)
         points = whitened(features, config.whitening) if config.whitening else features
         found = kmeans(points, k, starts=config.starts, seed=int(rng.integers(2**31)))
-        if config.whitening:  # its axes change from epoch to epoch, those of features do not
+        if config.whitening:  # centroids in feature space, whose axes do not change between epochs
             found = replace(found, centres=class_means(features, found.labels, k))
-        return found, silhouette_score(points[judged], found.labels[judged])
+        return found, silhouette_score(points[sample], found.labels[sample])
 
     optimiser = Optimiser(
         [model, classifier],
@@ -262,7 +262,7 @@ def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: S
                 optimiser.accumulate(losses, batch)
                 optimiser.step()
             means = optimiser.epoch_means()
-            # The score belongs to the weights that gave the features, so it comes after the steps.
+            # After the steps, because the score belongs to the weights of this epoch.
             found, score = cluster()
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
             prepared.pretrained.history.append(line | means | {"silhouette": score})

@@ -1,8 +1,8 @@
 """Self-Labeling: a cosine classifier learns from pseudo-labels by optimal transport.
 
 Without a constraint on category sizes pseudo-labels collapse into few categories, so they come from
-optimal transport with categories of one size. The DPN paper's table names a "self-labeling
-framework" without saying which. This is the form of Fini et al., A Unified Objective for Novel
+optimal transport with categories of equal size. The DPN paper compares with a "self-labeling
+framework" that it does not specify. This is the form of Fini et al., A Unified Objective for Novel
 Class Discovery, ICCV 2021, whose transport goes back to Asano et al., ICLR 2020.
 
 1. Pretrain on the labels (cross-entropy).

@@ -3,8 +3,9 @@
 1. Pretrain on labels and masked words (Eq. 1), as DPN does.
 2. Run k-means with pinned labels over the features; a text belongs to the nearest centre.
 
-The DPN paper does not say which pretraining Semi-KM had. It places Semi-KM above methods that
-pretrain on labels alone, so DPN's is used here; `masked_words=False` gives the other reading.
+The DPN paper does not specify the pretraining of Semi-KM. In its results Semi-KM is better than
+methods that pretrain on labels alone, so DPN's pretraining is used here; `masked_words=False`
+pretrains on labels alone.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories by k-means on pretrained features."""
+    """Find categories by k-means with pinned labels on pretrained features."""
     prepared = prepare(
         task,
         encoder,

@@ -1,1 +1,1 @@
-"""Adapt an encoder: optimiser, pretraining, masking and the losses."""
+"""Training: optimiser, pretraining, masking and losses."""

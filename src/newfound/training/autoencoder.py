@@ -1,7 +1,8 @@
-"""TF-IDF weights of a text's words, squeezed through an autoencoder: the code is the feature.
+"""An autoencoder of TF-IDF weights, whose codes are the features of texts.
 
-The network is that of deep embedded clustering (Xie et al., 2016) as TEXTOIR has it: words - 500 -
-500 - 2000 - code and back, ReLU everywhere, the code included, and a linear output.
+The network is that of deep embedded clustering (Xie et al., ICML 2016) as in TEXTOIR: layers of
+words - 500 - 500 - 2000 - code units and the reverse, with ReLU after every layer, the code
+included, except a linear output.
 """
 
 import hashlib
@@ -31,75 +32,99 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 HIDDEN = (500, 500, 2000)  # widths between the words and the code
-CHUNK = 4096  # texts at a time outside of training
-LINES = 50  # most lines in the history, however many epochs there are
+CHUNK = 4096  # texts per chunk outside of training
+MAX_LINES = 50  # of the history
 
 
 def word_list(text: str) -> list[str]:
-    """The words of a text of any language, lower-cased."""
+    """Return the lower-case words of a text in any language."""
     return [word for word in words(text) if word != BREAK]
 
 
 def _tfidf(**options: Any) -> Any:
-    """scikit-learn's TF-IDF over such words: rows of unit length."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # here: it costs every start
+    """Return scikit-learn's TF-IDF vectoriser of such words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
 
     return TfidfVectorizer(analyzer=word_list, **options)
 
 
 class AutoencoderFeatures(nn.Module):
-    """Texts to codes [N, code]: TF-IDF and the encoding half of the autoencoder."""
+    """A feature map of TF-IDF and the encoder of an autoencoder.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+    idf : ndarray of shape [V]
+        Inverse document frequency of each word.
+    code : int
+        Number of code units.
+    activation : {"relu", "linear"}
+        Activation of the code units.
+    """
 
     kind = "autoencoder"
 
     def __init__(
         self,
         vocabulary: Sequence[str],
-        rarity: np.ndarray,
+        idf: np.ndarray,
         *,
         code: int = 10,
         activation: Literal["relu", "linear"] = "relu",
     ) -> None:
         super().__init__()
         self.vocabulary = list(vocabulary)
-        self.rarity = np.asarray(rarity, np.float32)  # [V] inverse document frequencies
+        self.idf = np.asarray(idf, np.float32)  # [V]
         self.code, self.activation = code, activation
         self.tfidf = _tfidf(vocabulary=self.vocabulary, dtype=np.float32)
-        self.tfidf.idf_ = self.rarity
+        self.tfidf.idf_ = self.idf
         self.encoder = _layers((len(self.vocabulary), *HIDDEN, code))
         if activation == "relu":
             self.encoder.append(nn.ReLU())
 
     @classmethod
-    def of_texts(
-        cls, texts: Sequence[str], most_words: int, **options: Any
+    def from_texts(
+        cls, texts: Sequence[str], max_words: int, **options: Any
     ) -> "AutoencoderFeatures":
-        """An untrained map whose vocabulary is the most frequent words of `texts`.
+        """Return an untrained map with the most frequent words of texts as its vocabulary.
 
-        There may be fewer words than `most_words`; the network is then as narrow as they are.
+        Parameters
+        ----------
+        texts : sequence of str
+        max_words : int
+            Maximum size of the vocabulary, which is the width of the network's input.
+        **options
+            Passed on to `AutoencoderFeatures`.
+
+        Returns
+        -------
+        AutoencoderFeatures
         """
-        tfidf = _tfidf(max_features=most_words)
+        tfidf = _tfidf(max_features=max_words)
         try:
             tfidf.fit(texts)
         except ValueError as error:
-            raise InputError("no text holds a word: an autoencoder has nothing to read") from error
+            raise InputError(
+                "no text contains a word, so no autoencoder can be trained: choose another method"
+            ) from error
         return cls(tfidf.get_feature_names_out().tolist(), tfidf.idf_, **options)
 
     @property
     def device(self) -> torch.device:
+        """Device of the weights."""
         return next(self.encoder.parameters()).device
 
     def weights(self, texts: Sequence[str]) -> "csr_matrix":
-        """TF-IDF of texts [N, V]; a text without a known word has none."""
+        """Return the TF-IDF weights [N, V] of texts, with rows of unit length."""
         return self.tfidf.transform(texts).tocsr()
 
     def decoder(self) -> nn.Sequential:
-        """A new decoding half; only training needs one, so it is no part of the map."""
+        """Return a new decoder, which only training needs."""
         return _layers((len(self.vocabulary), *HIDDEN, self.code)[::-1]).to(self.device)
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
-        """Codes of texts, float32 [N, code]."""
+        """Return the codes [N, code] of texts, float32."""
         codes = np.empty((len(texts), self.code), np.float32)
         for start in range(0, len(texts), CHUNK):
             part = self.weights(texts[start : start + CHUNK])
@@ -116,9 +141,9 @@ class AutoencoderFeatures(nn.Module):
         return self(texts, advance), None
 
     def save(self, folder: Path) -> None:
-        """Write the weights, the words and how rare each is."""
+        """Write the weights, the vocabulary and the inverse document frequencies."""
         tensors = {key: value.cpu().contiguous() for key, value in self.state_dict().items()}
-        tensors["rarity"] = torch.from_numpy(self.rarity)
+        tensors["rarity"] = torch.from_numpy(self.idf)
         with write_atomically(folder / "autoencoder.safetensors") as temporary:
             save_file(tensors, temporary)
         settings = {"code": self.code, "activation": self.activation, "words": self.vocabulary}
@@ -126,24 +151,24 @@ class AutoencoderFeatures(nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> "AutoencoderFeatures":
-        """Read what `save` wrote."""
+        """Load a feature map from a folder that `save` has written."""
         settings = read_json(folder / "autoencoder.json", dict)
         check_fields(settings, {"code": int, "activation": str, "words": list}, "autoencoder.json")
         check_items(settings["words"], str, "autoencoder.json, words")
         tensors = load_file(folder / "autoencoder.safetensors")
-        rarity = tensors.pop("rarity", None)
+        idf = tensors.pop("rarity", None)
         words = settings["words"]
-        if rarity is None or rarity.shape != (len(words),) or len(set(words)) != len(words):
+        if idf is None or idf.shape != (len(words),) or len(set(words)) != len(words):
             raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
         if settings["activation"] not in ("relu", "linear") or settings["code"] < 1 or not words:
             raise DamagedFileError("autoencoder.json does not describe an autoencoder")
-        found = cls(words, rarity.numpy(), code=settings["code"], activation=settings["activation"])
+        found = cls(words, idf.numpy(), code=settings["code"], activation=settings["activation"])
         load_weights(found, tensors, "autoencoder.safetensors")
         return found.eval()
 
 
 def _layers(widths: Sequence[int]) -> nn.Sequential:
-    """Linear layers with ReLU between them, drawn by Glorot's rule."""
+    """Return linear layers with ReLU between them, with Glorot initialisation."""
     stack = nn.Sequential()
     for i, (inputs, outputs) in enumerate(pairwise(widths)):
         if i:
@@ -156,15 +181,16 @@ def _layers(widths: Sequence[int]) -> nn.Sequential:
 
 
 @dataclass(frozen=True)
-class Bags:
-    """The TF-IDF weights of a corpus, sparse, where training runs."""
+class BagOfWords:
+    """Sparse TF-IDF weights of all texts, on the training device."""
 
-    columns: Ragged  # which words a text has
-    weights: Ragged  # how much each weighs
-    width: int  # of the vocabulary
+    columns: Ragged  # words of each text, as indices into the vocabulary
+    weights: Ragged  # their TF-IDF weights
+    width: int  # size of the vocabulary
 
     @classmethod
-    def of(cls, table: "csr_matrix", device: torch.device) -> "Bags":
+    def from_csr(cls, table: "csr_matrix", device: torch.device) -> "BagOfWords":
+        """Return a sparse matrix [N, V] on the device."""
         lengths = np.diff(table.indptr).astype(np.int64)
         columns = torch.from_numpy(table.indices.astype(np.int64)).to(device)
         weights = torch.from_numpy(table.data.astype(np.float32)).to(device)
@@ -179,10 +205,11 @@ class Bags:
 
     @property
     def device(self) -> torch.device:
+        """Device of the weights."""
         return self.columns.values.device
 
     def dense(self, rows: Tensor) -> Tensor:
-        """The weights of the named rows [B, V]; no host synchronisation."""
+        """Return the weights [B, V] of the given rows, without host synchronisation."""
         longest = int(self.columns.lengths.max(initial=0))
         columns, real = self.columns.padded(rows, longest)
         weights, _ = self.weights.padded(rows, longest)
@@ -192,39 +219,39 @@ class Bags:
 
 
 @torch.no_grad()
-def codes_of(model: AutoencoderFeatures, bags: Bags) -> Tensor:
-    """The codes of all texts [N, code], on the device."""
+def codes_of(model: AutoencoderFeatures, bags: BagOfWords) -> Tensor:
+    """Return the codes [N, code] of all texts, on the device."""
     rows = torch.arange(len(bags), device=bags.device)
     return torch.cat([model.encoder(bags.dense(part)) for part in rows.split(CHUNK)])
 
 
 @torch.no_grad()
-def wake(model: AutoencoderFeatures, bags: Bags) -> int:
-    """Turn round the code units that no text switches on; returns how many there were.
+def flip_dead_units(model: AutoencoderFeatures, bags: BagOfWords) -> int:
+    """Negate the weights of code units that are zero for every text; return their number.
 
-    Behind a ReLU such a unit has no gradient and stays off for ever. Texts excite the code layer so
-    alike that the first epochs, in which all of them pull it one way, can leave two units of ten. A
-    unit with the opposite weights is one that every text switches on.
+    Behind a ReLU such a unit has no gradient, so it stays dead. The inputs of the code layer are so
+    similar for all texts that the first epochs can leave only two of ten units alive. With negated
+    weights, a dead unit is active for every text.
     """
     if model.activation != "relu":
         return 0
-    asleep = ~(codes_of(model, bags) > 0).any(0)
+    dead = ~(codes_of(model, bags) > 0).any(0)
     last = model.encoder[-2]
     assert isinstance(last, nn.Linear)
-    sign = torch.where(asleep, -1.0, 1.0)
+    sign = torch.where(dead, -1.0, 1.0)
     last.weight.mul_(sign[:, None])
     last.bias.mul_(sign)
-    return int(asleep.sum())
+    return int(dead.sum())
 
 
 def batches_of(n: int, size: int, device: torch.device, draw: torch.Generator) -> list[Tensor]:
-    """One epoch of rows in random order; the last batch may be short."""
+    """Return one epoch of rows in random order; the last batch may be smaller."""
     return list(torch.randperm(n, generator=draw).to(device).split(size))
 
 
 def train_autoencoder(
     model: AutoencoderFeatures,
-    bags: Bags,
+    bags: BagOfWords,
     *,
     epochs: int,
     batch: int,
@@ -235,9 +262,27 @@ def train_autoencoder(
     stages: Stages,
     folder: Path | None = None,
 ) -> tuple[nn.Sequential, list[dict[str, Any]]]:
-    """Train both halves to give the texts back (mean squared error, Adam); returns the decoder.
+    """Train encoder and decoder to reconstruct the TF-IDF weights (mean squared error, Adam).
 
-    With a `folder` the result is kept there, and found by the next method that starts like this.
+    Parameters
+    ----------
+    model : AutoencoderFeatures
+        Trained in place.
+    bags : BagOfWords
+    epochs, batch, learning_rate, epsilon
+        Settings of Adam.
+    waking : bool
+        Whether to negate dead code units in the first half of training (`flip_dead_units`).
+    seed : int
+    stages : Stages
+    folder : Path, optional
+        Folder that caches the result for methods with the same settings.
+
+    Returns
+    -------
+    decoder : nn.Sequential
+    history : list of dict
+        Losses of some epochs.
     """
     decoder = model.decoder()
     both = nn.ModuleDict({"encoder": model.encoder, "decoder": decoder})
@@ -262,7 +307,7 @@ def train_autoencoder(
 def _train(
     model: AutoencoderFeatures,
     decoder: nn.Sequential,
-    bags: Bags,
+    bags: BagOfWords,
     optimiser: Optimiser,
     epochs: int,
     batch: int,
@@ -270,6 +315,8 @@ def _train(
     seed: int,
     stages: Stages,
 ) -> list[dict[str, Any]]:
+    """Train encoder and decoder; return the history."""
+
     def reconstruction(batch: Batch) -> dict[str, Tensor]:
         given = bags.dense(batch.rows)
         return {"reconstruction": F.mse_loss(decoder(model.encoder(given)), given)}
@@ -278,13 +325,13 @@ def _train(
     draw = torch.Generator().manual_seed(seed)
     with stages.stage("autoencoder", epochs) as advance, tensor_cores():
         for epoch in range(epochs):
-            # In the first half: a unit that wakes late would find no time to learn.
+            # Only in the first half: a unit that is flipped late has no time to learn.
             if waking and epoch % max(1, epochs // 10) == 0 and 2 * epoch <= epochs:
-                wake(model, bags)
+                flip_dead_units(model, bags)
             for rows in batches_of(len(bags), batch, bags.device, draw):
                 optimiser.accumulate(reconstruction, Batch.of(rows))
                 optimiser.step()
-            if (epoch + 1) % -(-epochs // LINES) == 0 or epoch + 1 == epochs:
+            if (epoch + 1) % -(-epochs // MAX_LINES) == 0 or epoch + 1 == epochs:
                 loss = optimiser.epoch_means()["reconstruction"]
                 history.append({"stage": "autoencoder", "epoch": epoch + 1, "loss": loss})
             advance(1)
@@ -293,9 +340,9 @@ def _train(
 
 @contextmanager
 def tensor_cores() -> Iterator[None]:
-    """Let a GPU multiply in TF32: several times as fast, and enough for a reconstruction."""
+    """Multiply in TF32 on a GPU inside the block: several times as fast, and exact enough."""
     matmul = torch.backends.cuda.matmul
-    new = hasattr(matmul, "fp32_precision")  # from torch 2.9 on only this one may be read
+    new = hasattr(matmul, "fp32_precision")  # from torch 2.9 on, only this switch may be read
     switch, rounded = ("fp32_precision", "tf32") if new else ("allow_tf32", True)
     before = getattr(matmul, switch)
     setattr(matmul, switch, rounded)
@@ -305,8 +352,8 @@ def tensor_cores() -> Iterator[None]:
         setattr(matmul, switch, before)
 
 
-def _key(both: nn.Module, bags: Bags, chosen: list[Any]) -> str:
-    """A hash of all that training depends on: first weights, texts, settings."""
+def _key(both: nn.Module, bags: BagOfWords, chosen: list[Any]) -> str:
+    """Return a hash of initial weights, texts and settings."""
     digest = hashlib.sha256(json.dumps(chosen).encode())
     for weight in [*both.state_dict().values(), bags.columns.values, bags.weights.values]:
         digest.update(weight.detach().cpu().contiguous().numpy().tobytes())

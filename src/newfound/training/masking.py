@@ -1,4 +1,4 @@
-"""Masked-word modelling (BERT's masking, logits at the masked places only), replaced words."""
+"""Masked-word modelling as in BERT, with scores at masked tokens only, and replaced words."""
 
 import torch
 from torch import Tensor
@@ -11,10 +11,31 @@ from newfound.training.losses.dpn import masked_word_loss
 def mask_words(
     ids: Tensor, mask: Tensor, special: Tensor, mask_id: int, vocabulary: int, share: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """BERT's masking: of `share` of the words 80% become [MASK], 10% a random word, 10% stay.
+    """Mask words as BERT does: of the chosen words 80% become [MASK], 10% random, 10% stay.
 
-    Returns (ids with masks, places [P] in the flattened batch, words [P]). P is fixed by the shape,
-    so that the step can be recorded: places that were not drawn carry the word -100.
+    Parameters
+    ----------
+    ids : Tensor of shape [B, L]
+        Token ids.
+    mask : Tensor of shape [B, L], bool
+        Tokens that may be masked.
+    special : Tensor
+        Ids that are never masked.
+    mask_id : int
+        Id of [MASK].
+    vocabulary : int
+    share : float
+        Share of words to choose.
+
+    Returns
+    -------
+    masked : Tensor of shape [B, L]
+        Ids after masking.
+    places : Tensor of shape [P]
+        Chosen tokens, as indices into the flattened batch. P depends on the shape only, so that
+        the step can be a CUDA graph.
+    words : Tensor of shape [P]
+        Original words, -100 at places that were not chosen.
     """
     draw = torch.rand(ids.shape, device=ids.device)
     draw = draw.masked_fill(~mask | torch.isin(ids, special), 2.0)
@@ -30,7 +51,7 @@ def mask_words(
 
 
 def replace_words(ids: Tensor, mask: Tensor, model: EncoderFeatures, share: float) -> Tensor:
-    """A view of a text: `share` of its ordinary words are replaced by random ones."""
+    """Return a view of texts in which `share` of their words are replaced at random."""
     draw = torch.rand(ids.shape, device=ids.device)
     chosen = (draw < share) & mask & ~torch.isin(ids, model.special)
     random_words = torch.randint(model.backbone.shape.vocabulary, ids.shape, device=ids.device)
@@ -38,7 +59,14 @@ def replace_words(ids: Tensor, mask: Tensor, model: EncoderFeatures, share: floa
 
 
 class MaskedWords:
-    """Masks a batch and scores what the model makes of it."""
+    """Masked-word modelling: masks batches and computes the loss.
+
+    Parameters
+    ----------
+    model : EncoderFeatures
+    share : float
+        Share of words to mask.
+    """
 
     def __init__(self, model: EncoderFeatures, share: float) -> None:
         encoder = model.encoder
@@ -50,10 +78,10 @@ class MaskedWords:
         self.special = model.special
 
     def mask(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(masked ids, places, words), see `mask_words`."""
+        """Return (masked ids, places, words), see `mask_words`."""
         vocabulary = self.words.num_embeddings
         return mask_words(ids, mask, self.special, self.mask_id, vocabulary, self.share)
 
     def loss(self, hidden: Tensor, places: Tensor, words: Tensor) -> Tensor:
-        """The loss from the last layer's hidden states [B, L, width] of the masked ids."""
+        """Return the loss from the hidden states [B, L, width] of masked ids."""
         return masked_word_loss(self.head(hidden.flatten(0, 1)[places], self.words), words)

@@ -1,10 +1,10 @@
-"""AdamW with warm-up and decay, and the replay of training steps as CUDA graphs.
+"""AdamW with warm-up and decay, and training steps as CUDA graphs.
 
-Small encoders on a large GPU spend their time launching kernels, not computing. So there a step
-(loss terms forward and backward for one batch shape, then AdamW) is recorded once and replayed, and
-the backbone computes with bfloat16 copies of its weights, made once a step for all of them, where
-automatic casting would launch a kernel for every use of every weight. What stands on the backbone,
-the losses and AdamW stay in full precision. On a CPU the same calls simply run.
+On a large GPU, small encoders spend their time on launching kernels. There a step (forward and
+backward pass of the loss terms for one batch shape, then AdamW) is captured once as a CUDA graph
+and replayed. The backbone computes with bfloat16 copies of its weights, which are made once per
+step, because autocast would launch a kernel for every use of every weight. Heads, losses and AdamW
+stay in full precision. On a CPU the same calls run directly.
 """
 
 import math
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from newfound.devices import plain
 from newfound.encoding.backbone import Backbone
@@ -21,59 +22,58 @@ from newfound.encoding.batching import Batch
 from newfound.errors import InputError
 
 Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
-Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms, each with its batch's
+Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms and batch shapes
 
 
-class HostAdamW:
-    """What torch.optim.AdamW does on a CPU, without the seconds that its first use takes to import.
+class CpuAdamW:
+    """The part of torch.optim.AdamW that a CPU needs: its state and its fused step.
 
-    groups: weights that share a decay. The step is torch's own fused one.
+    torch.optim.AdamW imports torch's compiler (torch._dynamo) when it is first used, which takes
+    about a second; the public function that computes its steps does not. docs/performance.md has
+    the measurement.
+
+    groups: weights that share a decay. rate: the learning rate, a number that may change in place.
     """
 
-    def __init__(self, groups: list[tuple[list[Tensor], float]], epsilon: float = 1e-8) -> None:
-        self.epsilon = epsilon
-        self.groups = [
-            (
-                weights,
-                [torch.zeros_like(w) for w in weights],  # means of gradients
-                [torch.zeros_like(w) for w in weights],  # means of their squares
-                [torch.zeros(()) for _ in weights],  # steps done
-                decay,
-            )
-            for weights, decay in groups
-        ]
-        self.state = {  # what is remembered of each weight, as torch.optim calls it
-            weight: dict(zip(("exp_avg", "exp_avg_sq", "step"), memory, strict=True))
-            for weights, *memories, _ in self.groups
-            for weight, *memory in zip(weights, *memories, strict=True)
+    def __init__(
+        self, groups: list[tuple[list[Tensor], float]], rate: Tensor, epsilon: float = 1e-8
+    ) -> None:
+        self.groups, self.rate, self.epsilon = groups, rate, epsilon
+        self.state = {  # of each weight, by the names that torch.optim uses
+            weight: {
+                "step": torch.zeros(()),
+                "exp_avg": torch.zeros_like(weight),
+                "exp_avg_sq": torch.zeros_like(weight),
+            }
+            for weights, _ in groups
+            for weight in weights
         }
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """One step along the weights' gradients."""
-        for weights, means, squares, steps, decay in self.groups:
-            torch._foreach_add_(steps, 1)
-            torch._fused_adamw_(
+    def step(self) -> None:
+        """Take one step along the weights' gradients."""
+        for weights, decay in self.groups:
+            states = [self.state[weight] for weight in weights]
+            adamw(
                 weights,
-                [w.grad for w in weights if w.grad is not None],
-                means,
-                squares,
+                [weight.grad for weight in weights if weight.grad is not None],
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
                 [],
-                steps,
-                lr=rate,
+                [state["step"] for state in states],
+                fused=True,
+                amsgrad=False,
                 beta1=0.9,
                 beta2=0.999,
+                lr=self.rate,
                 weight_decay=decay,
                 eps=self.epsilon,
-                amsgrad=False,
                 maximize=False,
-                grad_scale=None,
-                found_inf=None,
             )
 
 
 class HalfCopies:
-    """bfloat16 copies of backbones' weights, which stand in for them while a step runs."""
+    """bfloat16 copies of the weights of backbones, which replace them during a step."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
         kind = torch.float32 if plain() else torch.bfloat16
@@ -89,7 +89,7 @@ class HalfCopies:
 
     @contextmanager
     def standing_in(self) -> Iterator[None]:
-        """Let the copies be the backbones' weights inside the block."""
+        """Replace the weights of the backbones by their copies inside the block."""
         for owner, name, _, copy in self.places:
             owner._parameters[name] = copy
         try:
@@ -99,7 +99,7 @@ class HalfCopies:
                 owner._parameters[name] = weight
 
     def hand_over(self, grads: list[Tensor]) -> None:
-        """Write the copies' gradients into `grads`, the weights' own, in full precision."""
+        """Copy the gradients of the copies to `grads`, those of the weights, in float32."""
         found = [copy.grad for copy in self.copies]
         pairs = [(grad, new) for grad, new in zip(grads, found, strict=True) if new is not None]
         if len(pairs) < len(grads):
@@ -111,16 +111,30 @@ class HalfCopies:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over what a step made of the weights."""
+        """Update the copies from the weights."""
         if self.copies:
             torch._foreach_copy_([copy.detach() for copy in self.copies], self.masters)
 
 
 class Optimiser:
-    """Accumulates the gradients of loss terms over batches of rows, then steps.
+    """AdamW that accumulates the gradients of loss terms over batches before each step.
 
-    `schedule_steps` sets the linear warm-up (a tenth) and the linear decay to zero; with None the
-    learning rate is constant.
+    Parameters
+    ----------
+    modules : iterable of nn.Module
+        Modules whose trainable weights are optimised.
+    learning_rate : float
+    schedule_steps : int, optional
+        Number of steps of the schedule: linear warm-up, then linear decay to zero. By default the
+        learning rate is constant.
+    warmup : float
+        Share of the steps that is warm-up.
+    weight_decay : float
+        Weight decay of matrices; biases and norms are not decayed.
+    epsilon : float
+        Epsilon of AdamW.
+    graphs : bool
+        Whether steps on a GPU run as CUDA graphs.
     """
 
     def __init__(
@@ -145,7 +159,7 @@ class Optimiser:
         self.schedule_steps, self.warmup = schedule_steps, warmup
         self.done = 0
         self._rate = torch.tensor(learning_rate, device=self.device)
-        # Biases and norms are vectors: they are not decayed.
+        # Biases and norms are vectors, which are not decayed.
         decayed: list[Tensor] = [w for _, w in chosen if w.ndim > 1]
         vectors: list[Tensor] = [w for _, w in chosen if w.ndim <= 1]
         groups = [(g, d) for g, d in ((decayed, weight_decay), (vectors, 0.0)) if g]
@@ -158,12 +172,12 @@ class Optimiser:
                 capturable=True,
             )
             if on_gpu
-            else HostAdamW(groups, epsilon)
+            else CpuAdamW(groups, self._rate, epsilon)
         )
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)
         self._half = HalfCopies(modules) if on_gpu else None
-        self._waiting: list[tuple[Term, Batch]] = []  # what the next step is made of
+        self._waiting: list[tuple[Term, Batch]] = []  # terms of the next step
         self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, list[Batch]]] = {}
         self._seen: set[Shape] = set()
         self._pool = torch.cuda.graph_pool_handle() if self.graphs else None
@@ -171,9 +185,9 @@ class Optimiser:
         self._count = 0
 
     def accumulate(self, term: Term, batch: Batch) -> None:
-        """Add the gradient of a term's losses over a batch; their values go into epoch_means.
+        """Add the gradient of a term's losses over a batch, and their values to `epoch_means`.
 
-        On a GPU the term waits for `step`, which runs all that wait as one recorded piece.
+        On a GPU the term is queued, and `step` runs all queued terms as one CUDA graph.
         """
         self._count += 1
         if self.device.type == "cuda":
@@ -182,6 +196,7 @@ class Optimiser:
             self._run(term, batch)
 
     def _run(self, term: Term, batch: Batch) -> None:
+        """Run the forward and backward passes of a term."""
         losses = term(batch)
         torch.stack([loss.float() for loss in losses.values()]).sum().backward()
         for name, loss in losses.items():
@@ -190,7 +205,7 @@ class Optimiser:
             self._sums[name] += loss.detach().float()
 
     def step(self) -> None:
-        """Move the weights along the accumulated gradient and clear it."""
+        """Update the weights by the accumulated gradient, and clear it."""
         rate = self.learning_rate * self._schedule()
         self._rate.fill_(rate)
         self.done += 1
@@ -218,7 +233,7 @@ class Optimiser:
                 )
             self._recorded[shape] = (graph, static)
             graph.replay()
-        else:  # the first time runs plainly, which also warms the libraries up for recording
+        else:  # the first step of a shape runs without a graph, as a warm-up for capture
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
@@ -227,7 +242,7 @@ class Optimiser:
             self._seen.add(shape)
 
     def _whole_step(self, terms: list[tuple[Term, Batch]]) -> None:
-        """The work of a step on a GPU, from batches to moved weights."""
+        """Run a step on a GPU, from batches to updated weights."""
         assert self._half is not None
         with self._half.standing_in():
             for term, batch in terms:
@@ -238,23 +253,21 @@ class Optimiser:
 
     def _move(self) -> None:
         grads = [weight.grad for weight in self.parameters if weight.grad is not None]
-        if isinstance(self._adamw, HostAdamW):
-            self._adamw.step(float(self._rate))
-        else:
-            self._adamw.step()
+        self._adamw.step()
         torch._foreach_zero_(grads)
 
     @torch.no_grad()
     def forget(self, weights: Iterable[Tensor]) -> None:
-        """Treat these weights as new: AdamW remembers nothing of their gradients and steps.
+        """Reset AdamW's state of these weights; the learning-rate schedule continues.
 
-        In place, so that a recorded step goes on with it; the schedule runs on.
+        The state is changed in place, so that CUDA graphs use the new state.
         """
         for weight in weights:
             for memory in self._adamw.state.get(weight, {}).values():
                 memory.zero_()
 
     def _schedule(self) -> float:
+        """Return the factor of the learning rate for the next step."""
         if self.schedule_steps is None:
             return 1.0
         warm = max(1, round(self.warmup * self.schedule_steps))
@@ -264,13 +277,13 @@ class Optimiser:
         return float(np.clip(left, 0.0, 1.0))
 
     def epoch_means(self) -> dict[str, float]:
-        """The mean of each loss since the last call; the only point that waits for the GPU."""
+        """Return the mean of each loss since the last call; this synchronises with the GPU."""
         means = {name: float(total) / max(1, self._count) for name, total in self._sums.items()}
         for total in self._sums.values():
             total.zero_()
         self._count = 0
         if not all(map(math.isfinite, means.values())):
             raise InputError(
-                "training diverged (the loss is not a number); choose a smaller learning rate"
+                "training diverged (the loss is not finite); choose a smaller learning rate"
             )
         return means

@@ -4,7 +4,7 @@
 2. Every epoch, train on batches of masked texts and of labelled texts; the losses are added.
 3. Stop when validation accuracy has not risen for `patience` epochs; restore the best epoch.
 
-With a folder the pretrained weights are kept there under a hash of everything they depend on.
+With a folder, pretrained weights are cached under a hash of everything that they depend on.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.masking import MaskedWords, replace_words
 from newfound.training.optimiser import Optimiser
 
-REPLACED = 0.25  # share of words that a view replaces
+REPLACED = 0.25  # share of words replaced in a view
 CONTRAST_TEMPERATURE = 0.07
 
 
@@ -65,7 +65,7 @@ class Pretrained:
 
 
 def frozen_count(layers: Layers, depth: int) -> int:
-    """Return how many layers stay frozen if the last `layers` learn; -1: even the embeddings do."""
+    """Return how many layers are frozen if the last `layers` are trained; -1 for "all"."""
     return -1 if layers == "all" else max(0, depth - int(layers))
 
 
@@ -95,7 +95,7 @@ def pretrain(
     inputs : Inputs, optional
         Output of the frozen layers, if the caller has it.
     folder : Path, optional
-        Where the result is kept, and found by a run with the same weights, data and settings.
+        Folder that caches the result for runs with the same weights, data and settings.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def _train(
 ) -> list[dict[str, Any]]:
     """Train model and classifier; return the losses of each epoch."""
     learnable = np.flatnonzero(task.learnable)
-    # With only a head to learn there is nothing that masked words could teach.
+    # A head alone cannot learn from masked words.
     has_words = config.masked_words and not inputs.pooled and model.encoder.mask_id is not None
     if config.epochs == 0 or not (has_words or len(learnable)):
         return []
@@ -180,7 +180,7 @@ def _train(
         ids, cells = tokens.packed(batch)
         end = size + labelled_size
         ids, places, wanted = words.mask(ids, cells.within(0, size))
-        if config.contrast:  # the masked texts are one view of themselves, this is another
+        if config.contrast:  # the masked texts are the first view, these the second
             ids = replace_words(ids, cells.within(end, end + size), model, REPLACED)
         hidden = model.upper(model.lower(ids, cells), cells)
         losses = {"masked_words": words.loss(hidden, places, wanted)}
@@ -217,7 +217,7 @@ def _train(
             losses = optimiser.epoch_means()
             total = sum(losses.values())
             line = {"stage": "pretraining", "epoch": epoch, "loss": total, **losses}
-            score = -total  # without a validation part the loss says when to stop
+            score = -total  # without validation texts the loss decides when to stop
             if validation is not None:
                 score = _accuracy(model, classifier, *validation)
                 line["validation_accuracy"] = score

@@ -20,7 +20,7 @@ from newfound.data.tables import Columns, read_tables, stream_table
         (",question,Unnamed: 0", Columns("question", None, None, ("text",))),
     ],
 )
-def test_guesses(put: Any, header: str, columns: Columns) -> None:
+def test_columns_are_guessed_by_name(put: Any, header: str, columns: Columns) -> None:
     path = put("t.csv", f"{header}\n1,2,3\n4,5,6\n")
     if header.count(",") == 1:
         path = put("t.csv", f"{header}\n1,2\n4,5\n")
@@ -45,58 +45,58 @@ def test_named_columns_are_not_guessed(put: Any) -> None:
     assert read.notes == []
 
 
-def test_a_named_column_is_out_of_the_guesses_for_others(put: Any) -> None:
+def test_named_column_is_not_guessed_for_another_role(put: Any) -> None:
     path = put("t.csv", "title,body,topic\na,b,c\nd,e,f\n")
     assert read_tables([path], label_column="title").columns[0].text == "body"
     assert read_tables([path], text_column="topic").columns[0].label is None
 
 
-def test_a_single_column_is_the_text_column(put: Any) -> None:
+def test_single_column_is_the_text_column(put: Any) -> None:
     read = read_tables([put("t.csv", "anything\na\nb\n")])
     assert read.corpus.texts == ["a", "b"]
-    assert any("'anything'" in n and "put a header line above it" in n for n in read.notes)
+    assert any("'anything'" in n and "add a header line" in n for n in read.notes)
 
 
-def test_a_single_column_that_says_it_is_something_else(put: Any) -> None:
+def test_single_column_with_a_label_name_is_refused(put: Any) -> None:
     path = put("t.csv", "label\na\nb\n")
     assert "name one of 'label' with --text-column" in refused(path)
     assert read_tables([path], text_column="label").corpus.texts == ["a", "b"]
 
 
-def test_no_text_column(put: Any) -> None:
+def test_missing_text_column_is_refused(put: Any) -> None:
     message = refused(put("t.csv", "foo,bar,label\na,b,c\n"))
     assert "name one of 'foo', 'bar', 'label' with --text-column" in message
 
 
-def test_no_header(put: Any) -> None:
+def test_missing_header_is_refused(put: Any) -> None:
     message = refused(put("t.csv", "where is my card,card\nsend money,transfer\n"))
     assert "add a header line" in message
 
 
-def test_ambiguous_text_column(put: Any) -> None:
+def test_ambiguous_text_column_is_refused(put: Any) -> None:
     message = refused(put("t.csv", "title,body,label\na,b,c\n"))
     assert "'title' or 'body': choose with --text-column" in message
 
 
-def test_ambiguous_label_column(put: Any) -> None:
+def test_ambiguous_label_column_is_refused(put: Any) -> None:
     path = put("t.csv", "text,intent,topic\na,b,c\n")
     assert "'intent' or 'topic': choose with --label-column" in refused(path)
     assert [chunk.texts for chunk in stream_table(path)] == [["a"]]  # predict needs no labels
 
 
-def test_two_columns_of_one_name(put: Any) -> None:
+def test_duplicate_column_name_is_refused(put: Any) -> None:
     path = put("t.csv", "text,text\na,b\n")
     assert "'text' or 'text': rename one" in refused(path)
-    assert "two columns are called 'text': rename" in refused(path, text_column="text")
+    assert "two columns have the name 'text': rename" in refused(path, text_column="text")
 
 
 @pytest.mark.parametrize("role", ["text", "label", "id"])
-def test_a_named_column_that_is_not_there(put: Any, role: str) -> None:
+def test_missing_named_column_is_refused(put: Any, role: str) -> None:
     message = refused(put("t.csv", "text,intent\na,b\n"), **{f"{role}_column": "nix"})
     assert "no column 'nix'" in message
     assert f"'text', 'intent' with --{role}-column" in message
 
 
-def test_one_column_for_two_purposes(put: Any) -> None:
+def test_column_named_for_two_roles_is_refused(put: Any) -> None:
     path = put("t.csv", "text,label\na,b\n")
-    assert "two purposes" in refused(path, text_column="text", label_column="text")
+    assert "named twice" in refused(path, text_column="text", label_column="text")

@@ -32,7 +32,7 @@ from newfound.data.tables import Columns, read_tables, stream_table
         "t.jsonl.gz",
     ],
 )
-def test_formats(tmp_path: Path, name: str) -> None:
+def test_every_format_reads_the_same_rows(tmp_path: Path, name: str) -> None:
     path = write_as(tmp_path / name)
     read = read_tables([path])
     assert list(zip(read.corpus.texts, read.corpus.labels, strict=True)) == ROWS
@@ -50,7 +50,7 @@ def test_json_lines_in_a_json_file(put: Any) -> None:
     assert read_tables([path]).corpus.labels == [None, "x"]
 
 
-def test_a_field_that_only_late_records_have_is_a_column(put: Any) -> None:
+def test_field_of_late_records_is_a_column(put: Any) -> None:
     lines = [json.dumps({"text": f"t{i}"}) for i in range(5000)]
     path = put("t.jsonl", "\n".join([*lines, '{"text": "last", "intent": "x"}']))
     assert read_tables([path]).corpus.labels[-1] == "x"
@@ -80,21 +80,23 @@ def test_json_values_keep_their_digits(put: Any) -> None:
         (pa.nulls(3), [None, None, None]),
     ],
 )
-def test_parquet_types(tmp_path: Path, values: Any, wanted: list[str | None]) -> None:
+def test_parquet_types_become_strings(
+    tmp_path: Path, values: Any, wanted: list[str | None]
+) -> None:
     path = put_parquet(tmp_path / "t.parquet", **{"a.b": ["p", "q", "r"], "label": values})
     read = read_tables([path], text_column="a.b")
     assert read.corpus.texts == ["p", "q", "r"]
     assert read.corpus.labels == wanted
 
 
-def test_parquet_of_many_batches_and_row_groups(tmp_path: Path) -> None:
+def test_parquet_with_many_batches_and_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     texts = [f"text {i}" for i in range(20_000)]
     pq.write_table(pa.table({"text": texts}), path, row_group_size=9_000)
     assert read_tables([path]).corpus.texts == texts
 
 
-def test_everything_stays_a_string(put: Any) -> None:
+def test_cells_stay_strings(put: Any) -> None:
     names = ["NA", "nan", "null", "None", "007", "1.0", "TRUE", "-1", "1e5"]
     path = put("t.csv", "id,text,label\n" + "".join(f"0{n},{n},{n}\n" for n in names))
     corpus = read_tables([path]).corpus
@@ -102,14 +104,14 @@ def test_everything_stays_a_string(put: Any) -> None:
     assert corpus.ids == [f"0{name}" for name in names]
 
 
-def test_quoted_records_of_several_lines(put: Any) -> None:
+def test_quoted_record_may_span_lines(put: Any) -> None:
     content = 'text\tlabel\r\n"one\r\ntwo\nthree, ""quoted""\t."\tx\r\nsay "hi" now\ty\r\n'
     corpus = read_tables([put("t.tsv", content)]).corpus
     assert corpus.texts == ['one\r\ntwo\nthree, "quoted"\t.', 'say "hi" now']
     assert corpus.labels == ["x", "y"]
 
 
-def test_lines_end_only_where_they_do(put: Any) -> None:
+def test_unicode_line_separators_do_not_end_a_record(put: Any) -> None:
     odd = "a\u2028b\x0bc\x0cd\x85e\x1cf"
     assert read_tables([put("t.csv", f"text\n{odd}\ng\n")]).corpus.texts == [odd, "g"]
     line = json.dumps({"text": odd}, ensure_ascii=False)
@@ -117,11 +119,11 @@ def test_lines_end_only_where_they_do(put: Any) -> None:
     assert read_tables([put("t.jsonl", f"{line}\n{line}\n")]).corpus.texts == [odd, odd]
 
 
-def test_old_line_ends_and_no_end(put: Any) -> None:
+def test_carriage_returns_end_lines(put: Any) -> None:
     assert read_tables([put("t.csv", "text,label\ra,x\rb,y")]).corpus.labels == ["x", "y"]
 
 
-def test_the_papers_tables() -> None:
+def test_paper_tables_are_read() -> None:
     if not os.environ.get("NEWFOUND_DATA"):
         pytest.skip("NEWFOUND_DATA names no folder")
     folder = Path(os.environ["NEWFOUND_DATA"])
@@ -146,7 +148,7 @@ def test_the_papers_tables() -> None:
     "text", ["x" * 100_000, "y" * 1_000_000, "42", "😀👩‍👩‍👧", "مرحبا שלום", " kept ", "{}", "=1+1"]
 )
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_odd_texts_are_fine(tmp_path: Path, put: Any, text: str, format: str) -> None:
+def test_unusual_texts_are_kept(tmp_path: Path, put: Any, text: str, format: str) -> None:
     if format == "csv":
         path = put("t.csv", f"text,label\n{text},a\nb,\n")
     elif format == "jsonl":
@@ -163,16 +165,16 @@ def test_nul_becomes_a_space(put: Any) -> None:
     read = read_tables([path])
     assert read.corpus.texts == ["fine", "a b"]
     assert read.corpus.labels == ["x", "y y"]
-    assert any("2 texts in column 'text' hold NUL" in n and "row 2" in n for n in read.notes)
+    assert any("2 texts in column 'text' contain NUL" in n and "row 2" in n for n in read.notes)
 
 
-def test_half_a_surrogate_pair(put: Any) -> None:
+def test_unpaired_surrogate_is_replaced(put: Any) -> None:
     read = read_tables([put("t.jsonl", '{"text": "a\\ud83d"}\n{"text": "\\ud83d\\ude00"}\n')])
     assert read.corpus.texts == ["a\ufffd", "😀"]
-    assert any("broken character" in note and "row 1" in note for note in read.notes)
+    assert any("invalid character" in note and "row 1" in note for note in read.notes)
 
 
-def test_rows_without_text_are_left_out_and_keep_their_numbers(put: Any) -> None:
+def test_rows_without_text_are_skipped_but_counted(put: Any) -> None:
     path = put("t.csv", 'text,label\na,x\n   ,y\n,z\n"\u3000\n",z\nb,\n\n\nc,x\n')
     read = read_tables([path])
     assert read.corpus.texts == ["a", "b", "c"]
@@ -187,7 +189,7 @@ def test_blank_lines_of_a_single_column_are_rows_except_at_the_end(put: Any) -> 
     assert chunk.texts == ["a", "", "b"]
 
 
-def test_white_space_labels_mean_unlabelled_but_labels_are_kept_as_given(put: Any) -> None:
+def test_blank_label_means_unlabelled_and_others_keep_their_spaces(put: Any) -> None:
     corpus = read_tables([put("t.csv", "text,label\na,  \nb, x\n")]).corpus
     assert corpus.labels == [None, " x"]
 
@@ -195,7 +197,7 @@ def test_white_space_labels_mean_unlabelled_but_labels_are_kept_as_given(put: An
 # Several tables.
 
 
-def test_several_tables_are_one_corpus(put: Any, tmp_path: Path) -> None:
+def test_several_tables_make_one_corpus(put: Any, tmp_path: Path) -> None:
     labelled = put("l.csv", "utterance,intent\na,x\n,y\nb,y\n")
     plain = put("u.jsonl", '{"message": "c"}\n{"message": "d"}\n')
     read = read_tables([labelled, put_parquet(tmp_path / "p.parquet", text=["e"]), plain])
@@ -204,11 +206,12 @@ def test_several_tables_are_one_corpus(put: Any, tmp_path: Path) -> None:
     assert read.corpus.ids == ["1", "3", "4", "5", "6"]  # the row without text is counted
     assert [columns.text for columns in read.columns] == ["utterance", "text", "message"]
     assert any(
-        str(plain) in note and "texts are unlabelled (choose with" in note for note in read.notes
+        str(plain) in note and "texts are unlabelled (choose one with" in note
+        for note in read.notes
     )
 
 
-def test_a_named_label_column_need_only_be_in_one_table(put: Any) -> None:
+def test_named_label_column_may_be_in_one_table_only(put: Any) -> None:
     labelled, plain = put("l.csv", "text,kind\na,x\n"), put("u.csv", "text,label\nb,y\n")
     read = read_tables([plain, labelled], label_column="kind")
     assert read.corpus.labels == [None, "x"]
@@ -217,13 +220,13 @@ def test_a_named_label_column_need_only_be_in_one_table(put: Any) -> None:
         read_tables([plain, labelled], label_column="nix")
 
 
-def test_the_same_table_twice(put: Any, tmp_path: Path) -> None:
+def test_same_table_twice_is_refused(put: Any, tmp_path: Path) -> None:
     path = put("t.csv", "text\na\n")
     with pytest.raises(InputError, match="given twice"):
         read_tables([path, tmp_path / "." / "x" / ".." / "t.csv"])
 
 
-def test_no_table() -> None:
+def test_empty_list_of_tables_is_refused() -> None:
     with pytest.raises(InputError, match="no table is given"):
         read_tables([])
 
@@ -242,10 +245,10 @@ def test_ids_must_be_unique_over_all_tables(put: Any) -> None:
     assert "row 1: the id is empty" in refused(put("e.csv", "text,code\na,\n"), id_column="code")
 
 
-def test_guessed_ids_that_do_not_serve_give_way_to_row_numbers(put: Any) -> None:
+def test_unusable_guessed_ids_are_replaced_by_row_numbers(put: Any) -> None:
     twice = read_tables([put("t.csv", "id,text\n7,a\n7,b\n")])
     assert twice.corpus.ids == ["1", "2"]
-    assert any("both have the id '7', so" in note for note in twice.notes)
+    assert any("both have the id '7': the guessed" in note for note in twice.notes)
     empty = read_tables([put("e.csv", "id,text\n7,a\n,b\n")])
     assert empty.corpus.ids == ["1", "2"]
     some = read_tables([put("s.csv", "id,text\n7,a\n"), put("n.csv", "text\nb\n")])

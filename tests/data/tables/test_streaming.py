@@ -25,7 +25,7 @@ def table(path: Path, **columns: list[Any]) -> Path:
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
-def test_every_row_comes_once_the_empty_ones_too(tmp_path: Path, format: str) -> None:
+def test_every_row_is_yielded_once_including_empty_ones(tmp_path: Path, format: str) -> None:
     stream = stream_table(table(tmp_path / f"t.{format}", **SOME), chunk=2)
     assert stream.rows == 3
     assert list(stream) == [TableChunk(["a7", "b8"], ["one", ""]), TableChunk(["c9"], ["th\nree"])]
@@ -34,32 +34,32 @@ def test_every_row_comes_once_the_empty_ones_too(tmp_path: Path, format: str) ->
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("rows", [1, 4, 5, 8])
-def test_chunks_are_full_but_the_last(tmp_path: Path, format: str, rows: int) -> None:
+def test_all_chunks_but_the_last_are_full(tmp_path: Path, format: str, rows: int) -> None:
     path = table(tmp_path / f"t.{format}", text=[f"t{i}" for i in range(rows)])
     chunks = list(stream_table(path, chunk=4))
     assert [len(chunk.texts) for chunk in chunks] == [4] * (rows // 4) + [rows % 4] * (rows % 4 > 0)
     assert [name for chunk in chunks for name in chunk.ids] == [str(i + 1) for i in range(rows)]
 
 
-def test_a_stream_can_be_read_again(tmp_path: Path) -> None:
+def test_stream_can_be_iterated_twice(tmp_path: Path) -> None:
     stream = stream_table(table(tmp_path / "t.csv", **SOME))
     assert list(stream) == list(stream)
 
 
-def test_named_columns(tmp_path: Path) -> None:
+def test_named_columns_are_used(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", **SOME)
     (chunk,) = stream_table(path, text_column="label", id_column="text")
     assert chunk == TableChunk(["one", "", "th\nree"], ["x", "", "y"])
 
 
-def test_nul_and_what_is_said_of_it(tmp_path: Path) -> None:
+def test_nul_is_replaced_and_noted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"text\na\0b\nc\n")
     stream = stream_table(path)
     assert next(iter(stream)).texts == ["a b", "c"]
     list(stream)
     assert any(
-        "1 text in column 'text' holds NUL" in note and "row 1" in note for note in stream.notes
+        "1 text in column 'text' contains NUL" in note and "row 1" in note for note in stream.notes
     )
 
 
@@ -72,7 +72,7 @@ def test_nul_and_what_is_said_of_it(tmp_path: Path) -> None:
         ("d.jsonl", '{"text": "a"}\n' * 9_000 + '{"text": []}\n'),
     ],
 )
-def test_faults_at_the_end_are_found_before_the_first_row(
+def test_errors_at_the_end_are_raised_before_the_first_row(
     tmp_path: Path, name: str, content: str
 ) -> None:
     (tmp_path / name).write_text(content)
@@ -117,7 +117,7 @@ def test_each_line_is_a_text() -> None:
     ]
 
 
-def test_lines_come_in_chunks_without_waiting_for_more() -> None:
+def test_line_chunks_are_yielded_without_waiting() -> None:
     endless = (f"line {i}\n" for i in itertools.count(1))
     chunk = next(stream_lines(endless, 3))
     assert chunk == TableChunk(["1", "2", "3"], ["line 1", "line 2", "line 3"])
@@ -125,7 +125,7 @@ def test_lines_come_in_chunks_without_waiting_for_more() -> None:
     assert list(stream_lines([], 2)) == []
 
 
-def test_a_json_object_gives_its_text_and_id() -> None:
+def test_json_object_gives_text_and_id() -> None:
     assert lines_of(
         '{"text": "a"}\n',
         ' {"Utterance": "b", "id": 7, "n": [1]}\n',
@@ -143,7 +143,7 @@ def test_a_json_object_gives_its_text_and_id() -> None:
     ]
 
 
-def test_a_named_field() -> None:
+def test_named_field_is_used() -> None:
     line = '{"text": "a", "other": "b", "code": "c"}'
     assert lines_of(line, text_column="other", id_column="code") == [("c", "b")]
     assert lines_of("plain", text_column="other") == [("1", "plain")]
@@ -151,14 +151,14 @@ def test_a_named_field() -> None:
         lines_of("plain", line, text_column="nix")
 
 
-def test_objects_that_leave_a_doubt() -> None:
+def test_ambiguous_objects_are_refused() -> None:
     with pytest.raises(InputError, match="line 2: the text column may be 'title' or 'body'"):
         lines_of("fine", '{"title": "a", "body": "b"}')
     with pytest.raises(InputError, match="line 1: 'text' is a list or an object"):
         lines_of('{"text": ["a"]}')
 
 
-def test_bytes_of_any_encoding() -> None:
+def test_lines_that_are_not_utf8_are_decoded() -> None:
     lines = lines_of(b"\xef\xbb\xbffirst\r\n", "café\n".encode(), "café\n".encode("cp1252"))
     assert [text for _, text in lines] == ["first", "café", "café"]
 
@@ -171,7 +171,7 @@ def test_standard_input_is_read_as_bytes() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r\0\ufeff", codec="utf-8"))))
-def test_lines_of_json_and_tables_of_json_agree(
+def test_json_lines_and_json_tables_agree(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     texts = [text for text in texts if text.strip()]
@@ -183,7 +183,7 @@ def test_lines_of_json_and_tables_of_json_agree(
         assert read_tables([path]).corpus.texts == texts
 
 
-def test_a_pipe_is_answered_line_by_line() -> None:
+def test_pipe_is_read_as_lines_arrive() -> None:
     end, start = os.pipe()
     with os.fdopen(end, "rb") as reader:
         chunks = stream_lines(reader, 100)

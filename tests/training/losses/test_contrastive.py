@@ -23,7 +23,7 @@ def naive_contrast(a: torch.Tensor, b: torch.Tensor, positive: torch.Tensor, tau
 
 @given(seed=st.integers(0, 1000), size=st.integers(1, 6))
 @settings(max_examples=25, deadline=None)
-def test_contrastive_loss(seed: int, size: int) -> None:
+def test_contrastive_loss_equals_a_loop(seed: int, size: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     a = torch.nn.functional.normalize(
         torch.randn(size, 3, generator=generator, dtype=torch.float64), dim=1

@@ -39,13 +39,13 @@ def reg_loss(x: torch.Tensor, prototypes: torch.Tensor, tau: float) -> float:
     )
 
 
-def test_distances(some: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_distances_equal_a_loop(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, p = some
     wanted = torch.tensor([[norm(a - b) for b in p] for a in x], dtype=torch.float64)
     assert torch.allclose(losses.distances(x, p), wanted)
 
 
-def test_eq_4_hard(some: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_eq_4_hard_loss(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, p = some
     clusters = torch.tensor([0, 1, 2, 3, 0, 1, 2])
     terms = [
@@ -54,7 +54,7 @@ def test_eq_4_hard(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     assert losses.hard_prototypical_loss(x, p, clusters).item() == pytest.approx(sum(terms) / 7)
 
 
-def test_eq_6_soft(some: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_eq_6_soft_loss(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, p = some
     wanted = [soft_loss(a, p, 0.3) for a in x]
     assert losses.soft_prototypical_loss(x, p, 0.3).tolist() == pytest.approx(wanted)
@@ -66,14 +66,14 @@ def test_eq_6_uniform_weights(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     assert losses.soft_prototypical_loss(x, p, 0.3, uniform=True).tolist() == pytest.approx(wanted)
 
 
-def test_eq_7_novel(some: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_eq_7_novel_loss(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, p = some
     novel = torch.tensor([True, False, True, False, False, True, False])
     wanted = sum(soft_loss(a, p[2:], 0.2) for a in x[novel]) / 3
     assert losses.novel_loss(x, p[2:], novel, 0.2).item() == pytest.approx(wanted)
 
 
-def test_eq_8_transfer(some: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_eq_8_transfer_loss(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, p = some
     wanted = [reg_loss(a, p, 0.2) for a in x]
     assert losses.transfer_loss(x, p, 0.2).tolist() == pytest.approx(wanted)
@@ -105,7 +105,7 @@ def test_empty_parts_give_zero(some: tuple[torch.Tensor, torch.Tensor]) -> None:
     assert losses.novel_loss(x, p[:0], ~nobody, 0.2).item() == 0
 
 
-def test_masked_word_loss_reads_masked_places_only() -> None:
+def test_masked_word_loss_ignores_unmasked_tokens() -> None:
     torch.manual_seed(0)
     scores, words = torch.randn(5, 9), torch.tensor([3, -100, 0, 8, -100])
     wanted = [-math.log(softmax(scores[i].tolist())[int(words[i])]) for i in (0, 2, 3)]
@@ -121,7 +121,7 @@ def test_masked_word_loss_reads_masked_places_only() -> None:
         lambda x, p: losses.transfer_loss(x, p, 0.07).sum(),
     ],
 )
-def test_gradient_is_finite_where_feature_meets_prototype(loss) -> None:  # type: ignore[no-untyped-def]
+def test_gradient_is_finite_at_a_prototype(loss) -> None:  # type: ignore[no-untyped-def]
     prototypes = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     features = torch.tensor([[1.0, 0.0], [0.0, 0.0]], requires_grad=True)
     loss(features, prototypes).backward()

@@ -26,7 +26,7 @@ def drawn(size: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @given(st.integers(1, 7), st.integers(0, 10_000))
 @settings(deadline=None, max_examples=40)
-def test_similarities_by_loop(size: int, seed: int) -> None:
+def test_similarities_equal_a_loop(size: int, seed: int) -> None:
     logits, _ = drawn(size, seed)
     found = similarities(logits)
     for i in range(size):
@@ -38,7 +38,7 @@ def test_similarities_by_loop(size: int, seed: int) -> None:
 
 @given(st.integers(1, 7), st.integers(0, 10_000), st.floats(0.2, 1), st.floats(0, 0.8))
 @settings(deadline=None, max_examples=80)
-def test_pairs_by_loop(size: int, seed: int, upper: float, lower: float) -> None:
+def test_chosen_pairs_equal_a_loop(size: int, seed: int, upper: float, lower: float) -> None:
     logits, targets = drawn(size, seed)
     similar = similarities(logits)
     positive, negative = choose_pairs(similar, targets, upper, lower)
@@ -55,7 +55,7 @@ def test_pairs_by_loop(size: int, seed: int, upper: float, lower: float) -> None
             assert (bool(positive[i, j]), bool(negative[i, j])) == wanted
 
 
-def test_a_label_clears_the_other_mask() -> None:
+def test_pair_with_labels_is_in_one_mask_only() -> None:
     similar = torch.tensor([[1.0, 0.99, 0.01], [0.99, 1.0, 0.5], [0.01, 0.5, 1.0]])
     targets = torch.tensor([0, 1, 0])  # the similar two differ, the dissimilar two agree
     positive, negative = choose_pairs(similar, targets, 0.9, 0.4)
@@ -75,7 +75,7 @@ def test_thresholds_may_be_tensors_that_change_in_place() -> None:
 
 @given(st.integers(1, 7), st.integers(0, 10_000))
 @settings(deadline=None, max_examples=40)
-def test_the_loss_by_loop(size: int, seed: int) -> None:
+def test_pair_loss_equals_a_loop(size: int, seed: int) -> None:
     logits, targets = drawn(size, seed)
     similar = similarities(logits)
     positive, negative = choose_pairs(similar, targets, 0.8, 0.3)
@@ -93,7 +93,7 @@ def test_the_loss_by_loop(size: int, seed: int) -> None:
     )
 
 
-def test_gradients_are_finite_where_two_texts_are_one() -> None:
+def test_gradients_are_finite_for_equal_texts() -> None:
     logits = torch.ones(3, 4)
     logits[2] = -1  # opposite to the others: a cosine below the clamp
     logits.requires_grad_()
@@ -106,7 +106,7 @@ def test_gradients_are_finite_where_two_texts_are_one() -> None:
     assert logits.grad.isfinite().all()
 
 
-def test_the_loss_pulls_and_pushes() -> None:
+def test_gradient_pulls_positives_and_pushes_negatives() -> None:
     logits = torch.tensor([[1.0, 0.2], [0.9, 0.6], [0.3, 1.0]], requires_grad=True)
     targets = torch.tensor([0, 0, 1])
     before = similarities(logits.detach())
@@ -119,7 +119,7 @@ def test_the_loss_pulls_and_pushes() -> None:
     assert after[1, 2] < before[1, 2]
 
 
-def test_thresholds_close_in_for_46_epochs() -> None:
+def test_thresholds_meet_after_46_epochs() -> None:
     schedule = threshold_schedule()
     assert len(schedule) == 46
     for epoch, (upper, lower) in enumerate(schedule):

@@ -17,7 +17,7 @@ def random_q(n: int = 9, k: int = 4) -> torch.Tensor:
     return drawn / drawn.sum(1, keepdim=True)
 
 
-def test_soft_assignment_is_the_formula() -> None:
+def test_soft_assignment_equals_the_formula() -> None:
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(7, 3, generator=generator)
     centres = torch.randn(4, 3, generator=generator)
@@ -35,7 +35,7 @@ def test_nearest_centre_has_the_largest_share() -> None:
     assert torch.equal(soft_assignment(features, centres).argmax(1), apart.argmin(1))
 
 
-def test_target_is_the_formula_over_the_whole_set() -> None:
+def test_target_equals_the_formula_over_all_texts() -> None:
     q = random_q()
     p = target_distribution(q)
     n, k = q.shape
@@ -48,7 +48,7 @@ def test_target_is_the_formula_over_the_whole_set() -> None:
     assert not torch.allclose(target_distribution(q[:3]), p[:3], atol=1e-3)
 
 
-def test_target_sharpens_and_carries_no_gradient() -> None:
+def test_target_is_sharper_and_has_no_gradient() -> None:
     q = torch.tensor([[0.7, 0.3], [0.3, 0.7]], requires_grad=True)
     p = target_distribution(q)
     assert p[0, 0] > 0.7
@@ -66,7 +66,7 @@ def test_loss_is_the_sum_over_centres_and_the_mean_over_rows() -> None:
     assert self_training_loss(p, p).item() == 0
 
 
-def test_empty_centre_and_zero_share_give_finite_numbers() -> None:
+def test_empty_cluster_gives_finite_numbers() -> None:
     q = torch.tensor([[1.0, 0.0], [1.0, 0.0]], requires_grad=True)
     p = target_distribution(q)
     loss = self_training_loss(q, p)
@@ -77,7 +77,7 @@ def test_empty_centre_and_zero_share_give_finite_numbers() -> None:
     assert torch.isfinite(q.grad).all()
 
 
-def test_loss_draws_a_text_to_its_centre_and_not_the_target() -> None:
+def test_gradient_moves_texts_but_not_the_target() -> None:
     features = torch.tensor([[0.2, 0.0], [1.0, 0.1]], requires_grad=True)
     centres = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
     q = soft_assignment(features, centres)
@@ -86,7 +86,7 @@ def test_loss_draws_a_text_to_its_centre_and_not_the_target() -> None:
     assert features.grad[0, 0] > 0  # a step down moves it to 0
 
 
-def test_neither_far_out_points_nor_low_precision_blur_distances() -> None:
+def test_distances_are_exact_far_from_the_origin_and_under_autocast() -> None:
     generator = torch.Generator().manual_seed(0)
     features, centres = torch.randn(20, 8, generator=generator), torch.randn(5, 8)
     near = soft_assignment(features, centres)

@@ -16,9 +16,7 @@ OPTIONS: dict[str, Any] = {"temperature": 0.1, "epsilon": 0.05, "iterations": 3}
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 6), st.integers(0, 9), st.integers(1, 5), st.integers(0, 999))
-def test_each_view_learns_from_the_other_by_loop(
-    size: int, waiting: int, k: int, seed: int
-) -> None:
+def test_swapped_loss_equals_a_loop(size: int, waiting: int, k: int, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     first, second, queue = (2 * torch.rand(n, k, generator=draw) - 1 for n in (size, size, waiting))
     balanced = sinkhorn(torch.cat([first, second, queue]), 0.05, 3)  # any order gives the same

@@ -137,9 +137,9 @@ def _encoding(options: SpeedOptions) -> tuple[Measures, list[str]]:
         notes.append("sentence-transformers is not installed: no encoding beside it")
     quantised: Callable[[list[str]], np.ndarray] | None = None
     if int8_installed():
-        from newfound.encoding.int8 import CALIBRATION, Int8Features, quantise
+        from newfound.encoding.int8 import CALIBRATION_TEXTS, Int8Features, quantise
 
-        quantised = Int8Features(plain, quantise(plain, texts[:CALIBRATION]))
+        quantised = Int8Features(plain, quantise(plain, texts[:CALIBRATION_TEXTS]))
     else:
         notes.append("openvino and nncf are not installed: no int8")
     return measure_encoding(plain, texts, options.repeats, peer, quantised), notes

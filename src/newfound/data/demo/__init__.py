@@ -1,4 +1,4 @@
-"""The built-in demo data: a help desk's messages, written for this package."""
+"""Built-in demo data: messages to a help desk, written for this package."""
 
 from importlib.resources import files
 
@@ -6,7 +6,18 @@ import pandas as pd
 
 
 def load() -> pd.DataFrame:
-    """Return the demo messages as a table with the columns text, label (or None) and truth."""
+    """Load the demo messages.
+
+    Returns
+    -------
+    DataFrame
+        With the columns text, label (None where unlabelled) and truth.
+
+    Examples
+    --------
+    >>> list(load().columns)
+    ['text', 'label', 'truth']
+    """
     with files(__name__).joinpath("helpdesk.csv").open(encoding="utf-8") as file:
         # Without keep_default_na=False a message such as "None" would become a missing value.
         table = pd.read_csv(file, dtype=object, keep_default_na=False)

@@ -1,4 +1,4 @@
-"""Which column of a table holds the texts, which the labels, which the ids."""
+"""Find the columns of a table that hold texts, labels and ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from newfound.errors import InputError
 from newfound.wording import suggestion
 
-# The first name of each wins over the others; two of the others are an ambiguity.
+# The first name takes precedence; two columns with other names of one kind are ambiguous.
 _TEXT_NAMES = (
     "text",
     "abstract",
@@ -51,32 +51,40 @@ _ID_NAMES = ("id", "_id", "guid", "identifier", "key", "uid", "uuid")
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one table that count, and which of them were guessed."""
+    """The columns of one table that are read.
+
+    Attributes
+    ----------
+    text : str
+    label, id : str, optional
+    guessed : tuple of str
+        Those of "text", "label" and "id" that the user did not name.
+    """
 
     text: str
     label: str | None = None
     id: str | None = None
-    guessed: tuple[str, ...] = ()  # of "text", "label", "id"
+    guessed: tuple[str, ...] = ()
 
     def note(self, path: Path) -> str | None:
-        """Say what was guessed, and how to choose otherwise."""
+        """Return a note on the guessed columns, None if there are none."""
         if not self.guessed:
             return None
         names = ", ".join(f"{role} column {getattr(self, role)!r}" for role in self.guessed)
         flags = ", ".join(f"--{role}-column" for role in self.guessed)
         note = f"{path}: guessed the {names} (choose with {flags})"
         if "text" in self.guessed and _normal(self.text) not in _TEXT_NAMES:
-            note += "; if that is a text and not a header, put a header line above it"
+            note += "; if that is a text, not a header, add a header line"
         return note
 
 
 def looks_like_header(names: Sequence[str]) -> bool:
-    """Say whether any of the names is one that a column of texts, labels or ids often has."""
+    """Return True if any name is common for a column of texts, labels or ids."""
     return any(_normal(name) in {*_TEXT_NAMES, *_LABEL_NAMES, *_ID_NAMES} for name in names)
 
 
 def text_candidates(columns: Sequence[str]) -> list[str]:
-    """Return the columns that may hold the texts, going by their names."""
+    """Return the columns that may hold the texts, judging by their names."""
     return _candidates(columns, _TEXT_NAMES)
 
 
@@ -89,20 +97,38 @@ def find_columns(
     id: str | None = None,
     with_label: bool = True,
 ) -> Columns:
-    """Take the named columns and guess the others where that is safe.
+    """Return the columns to read: those named by the user, and guesses where they are safe.
 
-    A named label column that this table lacks leaves its texts unlabelled; whether any other table
-    has it is for the caller to check. `with_label=False` looks for no label column at all.
+    Parameters
+    ----------
+    path : Path or str
+        Name of the table in messages.
+    columns : sequence of str
+        Columns of the table.
+    text, label, id : str, optional
+        Columns named by the user. If the table lacks the label column, its texts are unlabelled;
+        the caller checks whether any other table has it.
+    with_label : bool
+        Whether to look for a label column.
+
+    Returns
+    -------
+    Columns
+
+    Raises
+    ------
+    InputError
+        If a named column is missing or named twice, or the text column cannot be guessed.
     """
     named = [name for name in (text, label, id) if name is not None]
     for name in named:
         if named.count(name) > 1:
             raise InputError(
-                f"{path}: column {name!r} is named for two purposes: name a different column "
-                "for each of --text-column, --label-column and --id-column"
+                f"{path}: column {name!r} is named twice: name different columns with "
+                "--text-column, --label-column and --id-column"
             )
         if columns.count(name) > 1:
-            raise InputError(f"{path}: two columns are called {name!r}: rename one of them")
+            raise InputError(f"{path}: two columns have the name {name!r}: rename one of them")
     for required, flag in ((text, "--text-column"), (id, "--id-column")):
         if required is not None and required not in columns:
             raise InputError(missing_column(path, required, flag, columns))
@@ -118,32 +144,34 @@ def find_columns(
         label = None
     if id is None:
         candidates = _candidates(free, _ID_NAMES)
-        # Row numbers do as well as ids, so doubt is no reason to stop.
+        # Row numbers serve as ids, so an ambiguity is not an error.
         id = candidates[0] if len(candidates) == 1 else None
         guessed += ["id"] if id is not None else []
     return Columns(text=text, label=label, id=id, guessed=tuple(guessed))
 
 
 def missing_column(path: Path | str, name: str, flag: str, columns: Sequence[str]) -> str:
-    """Return the message on a named column that the table lacks."""
+    """Return the message on a column that the table does not have."""
     advice = suggestion(name, columns, f"name one of {_listed(columns)} with {flag}")
     return f"{path}: there is no column {name!r}: {advice}"
 
 
 def _guess_text(path: Path | str, free: list[str]) -> str:
+    """Return the column of texts, or raise InputError."""
     guess = _guess(path, free, "text", _TEXT_NAMES)
     if guess is not None:
         return guess
-    # The only column is a column of texts, unless its name says that it is something else.
+    # A single column holds the texts, unless its name is that of labels or ids.
     if len(free) == 1 and not looks_like_header(free):
         return free[0]
     raise InputError(
-        f"{path}: cannot tell which column holds the texts: name one of {_listed(free)} "
+        f"{path}: the text column is not clear: name one of {_listed(free)} "
         "with --text-column, or add a header line if there is none"
     )
 
 
 def _guess(path: Path | str, free: list[str], role: str, names: tuple[str, ...]) -> str | None:
+    """Return the only column with one of the names, None if there is none."""
     candidates = _candidates(free, names)
     if len(candidates) > 1:
         raise InputError(
@@ -158,19 +186,22 @@ def _guess(path: Path | str, free: list[str], role: str, names: tuple[str, ...])
 
 
 def _candidates(free: Sequence[str], names: tuple[str, ...]) -> list[str]:
+    """Return the columns with the first name, or else those with any of the names."""
     best = [name for name in free if _normal(name) == names[0]]
     return best or [name for name in free if _normal(name) in names]
 
 
 def _normal(name: str) -> str:
+    """Return a column name without surrounding space and case."""
     return name.strip().casefold()
 
 
 def _is_index(name: str) -> bool:
-    """Say whether a column is the row index that pandas writes unasked."""
+    """Return True for the row index that pandas writes by default."""
     return _normal(name) in ("", "unnamed: 0") or name.startswith("__index_level_")
 
 
 def _listed(columns: Sequence[str], limit: int = 20) -> str:
+    """Return the first columns as a list for a message."""
     shown = ", ".join(repr(name) for name in columns[:limit])
     return (shown or "none") + (" ..." if len(columns) > limit else "")

@@ -1,4 +1,4 @@
-"""CSV and TSV files, with the quoting that spreadsheets and pandas write."""
+"""Read CSV and TSV files, quoted as spreadsheets and pandas write them."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -13,18 +13,18 @@ from newfound.errors import InputError
 from newfound.wording import plural
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
-# A longer field is a quote left open; without any limit it would take the whole file into memory.
+# A longer field means an unclosed quote, which would otherwise read the whole file into memory.
 LONGEST_FIELD = 1 << 24
 _LONG_RECORD = 20  # lines
 
 
 class _BadQuote(InputError):
-    """A quote where CSV allows none, or one that is never closed."""
+    """A quote is misplaced or never closed."""
 
 
 @dataclass(frozen=True)
 class Delimited:
-    """A CSV or TSV file that has been read through once and found in order."""
+    """A CSV or TSV file that has been scanned once and is free of errors."""
 
     path: Path
     columns: list[str]
@@ -32,7 +32,7 @@ class Delimited:
     notes: list[str]
     file: TextFile
     delimiter: str
-    quoted: bool  # False: quotes are characters like any other
+    quoted: bool  # False: quotes are ordinary characters
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row."""
@@ -48,8 +48,19 @@ class Delimited:
 
 
 def open_delimited(path: Path, expected: str) -> Delimited:
-    """Read a file through once to find its columns, delimiter and faults."""
-    # The limit is the csv module's own, for all its readers: it is only ever raised.
+    """Scan a file once for its columns, delimiter and errors.
+
+    Parameters
+    ----------
+    path : Path
+    expected : str
+        Delimiter that the file extension suggests.
+
+    Returns
+    -------
+    Delimited
+    """
+    # The limit is global to the csv module, so it is never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     file = find_encoding(path)
     delimiter = _find_delimiter(file, expected)
@@ -60,18 +71,18 @@ def open_delimited(path: Path, expected: str) -> Delimited:
         columns, rows, found = _scan(file, delimiter, quoted=True)
         return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=True)
     except _BadQuote as error:
-        # TSV files are often written without any quoting; in a CSV file it is a fault.
+        # TSV files are often written without quoting; in a CSV file that is an error.
         if delimiter != "\t":
             raise InputError(
                 f"{error}: write each quote inside a quoted field twice, and close every quote"
             ) from error
         columns, rows, found = _scan(file, delimiter, quoted=False)
-        notes.append(f"{error}, so quotes in this file count as ordinary characters")
+        notes.append(f"{error}: quotes in this file are read as ordinary characters")
         return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=False)
 
 
 def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int, list[str]]:
-    """Return the columns, the number of rows and notes on odd ones."""
+    """Return the columns, the number of rows, and notes on unusual rows."""
     path = file.path
     records = _records(file, delimiter, quoted)
     header = _header(records)
@@ -88,7 +99,7 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
         if size > width and any(record[width:]):
             raise InputError(
                 f"{path}, row {rows} (line {line}): there are {size} fields but the header names "
-                f"{width} columns: put a text that holds a {_DELIMITERS[delimiter]} in "
+                f"{width} columns: put texts that contain a {_DELIMITERS[delimiter]} in "
                 "double quotes"
             )
         if size < width:
@@ -103,23 +114,23 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
     if short:
         notes.append(
             f"{path}: {plural(short, 'row has', 'rows have')} fewer fields than the header (first: "
-            f"row {first_short}): missing fields count as empty"
+            f"row {first_short}): missing fields are read as empty"
         )
     if longest > _LONG_RECORD:
         notes.append(
-            f"{path}: row {long_row} runs over {longest:,} lines: if it should not, close "
-            "the quote in it"
+            f"{path}: row {long_row} spans {longest:,} lines: "
+            "if that is wrong, close the quote in it"
         )
     return columns, rows, notes
 
 
 def _header(records: Iterator[tuple[int, list[str]]]) -> list[str]:
-    """Take the first record that is not a blank line."""
+    """Return the first record that is not a blank line."""
     return next((record for _, record in records if record), [])
 
 
 def _rows(records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
-    """Leave out blank lines, but not where a blank line may be an empty text."""
+    """Skip blank lines, except in a single column, where a blank line is an empty text."""
     blank: list[tuple[int, list[str]]] = []
     for line, record in records:
         if record:
@@ -127,11 +138,11 @@ def _rows(records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tupl
             blank.clear()
             yield line, record
         elif width == 1:
-            blank.append((line, [""]))  # a row if another follows, else the end of the file
+            blank.append((line, [""]))  # a row only if another row follows
 
 
 def _records(file: TextFile, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the number of the line that it begins in."""
+    """Yield each record with the number of its first line."""
     with file.open() as handle:
         reader = csv.reader(
             handle,
@@ -146,17 +157,17 @@ def _records(file: TextFile, delimiter: str, quoted: bool) -> Iterator[tuple[int
                 line = reader.line_num
         except csv.Error as error:
             raise _BadQuote(
-                f"{file.path}, line {line + 1}: a quote is out of place or never closed"
+                f"{file.path}, line {line + 1}: a quote is misplaced or never closed"
             ) from error
 
 
 def _find_delimiter(file: TextFile, expected: str) -> str:
-    """Return the expected delimiter unless it finds one column where another finds several."""
+    """Return the expected delimiter, or another one if only that one gives several columns."""
     if len(_sample(file, expected)[0]) > 1:
         return expected
     for delimiter in _DELIMITERS:
         header, *rows = _sample(file, delimiter)
-        # A header of texts or labels settles it, else the rows must be as wide as the header.
+        # A familiar header is enough; otherwise the rows must be as wide as the header.
         if len(header) > 1 and (
             looks_like_header(header) or (rows and all(len(row) == len(header) for row in rows))
         ):
@@ -165,7 +176,7 @@ def _find_delimiter(file: TextFile, expected: str) -> str:
 
 
 def _sample(file: TextFile, delimiter: str) -> list[list[str]]:
-    """Return the first records, the header at least, as this delimiter splits them."""
+    """Return the first records, split at this delimiter; at least one, which may be empty."""
     records: list[list[str]] = []
     with file.open() as handle, suppress(csv.Error):
         records.extend(islice(filter(None, csv.reader(handle, delimiter=delimiter)), 20))

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line. A .json file may hold one array of objects instead."""
+"""Read JSON lines, one object per line; a .json file may also hold one array of objects."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,7 @@ from typing import Any
 from newfound.data.tables.textfile import TextFile, find_encoding
 from newfound.errors import InputError
 
-# Numbers keep the digits that the file has; NaN, which JSON does not know but Python writes, is
-# a missing value.
+# Numbers keep their digits as written. NaN is not JSON, but Python writes it for missing values.
 DECODER = json.JSONDecoder(
     parse_int=str,
     parse_float=str,
@@ -20,7 +19,7 @@ DECODER = json.JSONDecoder(
 
 @dataclass(frozen=True)
 class JsonRecords:
-    """A file of JSON objects that has been read through once and found in order."""
+    """A file of JSON objects that has been scanned once and is free of errors."""
 
     path: Path
     columns: list[str]
@@ -28,7 +27,7 @@ class JsonRecords:
     notes: list[str]
     file: TextFile
     is_array: bool
-    nested: dict[str, int]  # column to the first row where its value is a list or an object
+    nested: dict[str, int]  # by column: first row whose value is a list or an object
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every record."""
@@ -36,7 +35,7 @@ class JsonRecords:
             if name in self.nested:
                 raise InputError(
                     f"{self.path}, row {self.nested[name]}, column {name!r}: the value is a list "
-                    "or an object: give a string there, or name another column"
+                    "or an object: give a string, or choose another column"
                 )
         return self._read(wanted)
 
@@ -46,10 +45,21 @@ class JsonRecords:
 
 
 def open_json(path: Path, may_be_array: bool) -> JsonRecords:
-    """Read a file through once to find its columns and faults."""
+    """Scan a file once for its columns and errors.
+
+    Parameters
+    ----------
+    path : Path
+    may_be_array : bool
+        Whether the file may hold one array of objects instead of one object per line.
+
+    Returns
+    -------
+    JsonRecords
+    """
     file = find_encoding(path)
     is_array = may_be_array and _first_character(file) == "["
-    columns: dict[str, None] = {}  # a set that keeps its order
+    columns: dict[str, None] = {}  # an ordered set
     nested: dict[str, int] = {}
     rows = 0
     for rows, record in enumerate(_records(file, is_array), start=1):
@@ -58,18 +68,19 @@ def open_json(path: Path, may_be_array: bool) -> JsonRecords:
             if isinstance(value, list | dict):
                 nested.setdefault(name, rows)
     if rows == 0:
-        raise InputError(f"{path}: there is no record in the file: give a table with rows")
+        raise InputError(f"{path}: the file has no records: give a table with rows")
     return JsonRecords(path, list(columns), rows, list(file.notes), file, is_array, nested)
 
 
 def as_string(value: Any) -> str | None:
-    """Return a plain JSON value, read by DECODER, as a string."""
+    """Return a scalar that DECODER has read as a string; None stays None."""
     if value is None or isinstance(value, str):
         return value
     return "true" if value else "false"
 
 
 def _records(file: TextFile, is_array: bool) -> Iterator[dict[str, Any]]:
+    """Yield the objects of the file."""
     for place, record in _array(file) if is_array else _lines(file):
         if not isinstance(record, dict):
             raise InputError(
@@ -80,6 +91,7 @@ def _records(file: TextFile, is_array: bool) -> Iterator[dict[str, Any]]:
 
 
 def _lines(file: TextFile) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the value of each line that is not blank."""
     with file.open() as handle:
         for number, line in enumerate(handle, start=1):
             if not line.isspace():
@@ -87,6 +99,7 @@ def _lines(file: TextFile) -> Iterator[tuple[str, Any]]:
 
 
 def _array(file: TextFile) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the value of each item of the array."""
     with file.open() as handle:
         records = _decode(file.path, 1, handle.read())
     for number, record in enumerate(records, start=1):
@@ -94,19 +107,21 @@ def _array(file: TextFile) -> Iterator[tuple[str, Any]]:
 
 
 def _decode(path: Path, line: int, text: str) -> Any:
+    """Return the decoded JSON; `line` is the number of its first line."""
     try:
         return DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}, line {line + error.lineno - 1}: this is not valid JSON ({error.msg}, "
-            f"character {error.colno}): write one JSON object on each line"
+            f"character {error.colno}): write one JSON object per line"
         ) from error
     except RecursionError as error:
         raise InputError(
-            f"{path}, line {line}: the JSON is nested too deeply: write one flat object a line"
+            f"{path}, line {line}: the JSON is nested too deeply: write one flat object per line"
         ) from error
 
 
 def _first_character(file: TextFile) -> str:
+    """Return the first character that is not white space, "" in a blank file."""
     with file.open() as handle:
         return next((line.lstrip()[0] for line in handle if not line.isspace()), "")

@@ -1,4 +1,4 @@
-"""Parquet files, read batch by batch."""
+"""Read Parquet files batch by batch."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Parquet:
-    """A Parquet file whose description has been read."""
+    """A Parquet file whose metadata has been read."""
 
     path: Path
     columns: list[str]
@@ -35,7 +35,7 @@ class Parquet:
             except pa.ArrowException as error:
                 raise InputError(
                     f"{self.path}, column {name!r}: values of type {kind} cannot be read as "
-                    "texts: give strings there, or name another column"
+                    "texts: give strings, or choose another column"
                 ) from error
         return self._read(list(wanted))
 
@@ -47,34 +47,35 @@ class Parquet:
 
 
 def open_parquet(path: Path) -> Parquet:
-    """Read a file's description: its columns and the number of its rows."""
+    """Read the metadata of a file: its columns and its number of rows."""
     with _reading(path), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         rows = file.metadata.num_rows
     if rows == 0:
-        raise InputError(f"{path}: there are columns but no row: give a table with rows")
+        raise InputError(f"{path}: the table has columns but no rows: give a table with rows")
     return Parquet(path, list(schema.names), rows, [], schema)
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
+    """Turn errors of reading a Parquet file inside the block into InputErrors."""
     try:
         with reading(path):
             try:
                 yield
             except OSError as error:
-                # Arrow raises these for bad content too, but only the system's have a number.
+                # Arrow raises OSError for invalid content, too, but then without a number.
                 if error.errno is None:
                     raise pa.ArrowInvalid(str(error)) from error
                 raise
     except pa.ArrowException as error:
         raise InputError(
-            f"{path}: this is not a Parquet file, or a damaged one: write the table again"
+            f"{path}: this is not a Parquet file, or it is damaged: write the table again"
         ) from error
 
 
 def _strings(values: Any) -> Any:
-    """Cast an Arrow array to strings; NaN, which pandas writes for a gap, becomes missing."""
+    """Cast an Arrow array to strings; NaN, pandas' missing value, becomes null."""
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     return values.cast(pa.string())

@@ -1,4 +1,4 @@
-"""Read whole tables into one corpus."""
+"""Read tables into one corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,16 @@ from newfound.wording import plural
 
 @dataclass(frozen=True)
 class TableRead:
-    """A corpus read from tables, what to tell the user, and each table's columns."""
+    """The result of reading tables.
+
+    Attributes
+    ----------
+    corpus : Corpus
+    notes : list of str
+        What the user should know about how the tables were read.
+    columns : list of Columns
+        Columns read from each table.
+    """
 
     corpus: Corpus
     notes: list[str]
@@ -22,13 +31,13 @@ class TableRead:
 
 @dataclass
 class _Rows:
-    """What has been read so far, over all tables."""
+    """Rows read so far, from all tables."""
 
     texts: list[str]
     labels: list[str | None]
     ids: list[str | None]
-    numbers: list[int]  # row numbers over all tables, rows left out counted
-    places: list[tuple[Path, int]]  # for each table: its path, and how many rows came before it
+    numbers: list[int]  # row numbers over all tables, skipped rows included
+    places: list[tuple[Path, int]]  # path of each table, and number of rows before it
 
 
 def read_tables(
@@ -38,17 +47,32 @@ def read_tables(
     label_column: str | None = None,
     id_column: str | None = None,
 ) -> TableRead:
-    """Read tables as one corpus; each table's columns are found on their own.
+    """Read tables into one corpus.
 
-    Rows without text are left out; an empty label means unlabelled; without an id column the ids
-    are row numbers over all tables.
+    Rows without text are skipped. An empty label means unlabelled.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    text_column, label_column, id_column : str, optional
+        Names of columns; by default they are guessed for each table. Without an id column the ids
+        are row numbers over all tables.
+
+    Returns
+    -------
+    TableRead
+
+    Raises
+    ------
+    InputError
+        If a table cannot be read, a column is missing or ambiguous, or there is no text.
     """
     paths = [Path(path) for path in paths]
     if not paths:
-        raise InputError("no table is given: name at least one file")
+        raise InputError("no table is given: give at least one file")
     for position, path in enumerate(paths):
         if path.resolve() in [earlier.resolve() for earlier in paths[:position]]:
-            raise InputError(f"{path}: the file is given twice: name it once")
+            raise InputError(f"{path}: the file is given twice: give it once")
     sources = [open_source(path) for path in paths]
     columns = [
         find_columns(
@@ -75,7 +99,7 @@ def read_tables(
             f"column {chosen.text!r} of {path}" for path, chosen in zip(paths, columns, strict=True)
         )
         raise InputError(
-            f"there is no text in {where}: every row is empty there; name another column "
+            f"there is no text in {where}: every row is empty; choose another column "
             "with --text-column"
         )
     ids = _ids(rows, columns, id_column, notes)
@@ -83,19 +107,20 @@ def read_tables(
 
 
 def _unlabelled_note(path: Path, label_column: str | None) -> str:
+    """Return the note on a table without labels."""
     if label_column is not None:
-        return f"{path}: there is no column {label_column!r}, so its texts are unlabelled"
+        return f"{path}: there is no column {label_column!r}: its texts are unlabelled"
     return (
-        f"{path}: no column has the name of a label column, so its texts are unlabelled "
-        "(choose with --label-column)"
+        f"{path}: no label column was found: its texts are unlabelled "
+        "(choose one with --label-column)"
     )
 
 
 def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list[str]:
-    """Add one table's rows to `rows`; return notes on what was left out or changed."""
+    """Add the rows of one table to `rows`; return notes on skipped and changed ones."""
     wanted = [name for name in (chosen.text, chosen.label, chosen.id) if name is not None]
     has_label, has_id = chosen.label is not None, chosen.id is not None
-    same: dict[str, str] = {}  # one string object for each label, however many rows have it
+    same: dict[str, str] = {}  # one string object per label saves memory
     empty = first_empty = cleaned = first_cleaned = 0
     for row, cells in enumerate(source.read(wanted), start=1):
         given = cells[0] or ""
@@ -124,23 +149,23 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
 
 
 def cleaned_note(path: Path, column: str, count: int, first: int) -> str:
-    """Return the note on texts of which some characters were replaced."""
+    """Return the note on texts with replaced characters."""
     return (
         f"{path}: {plural(count, 'text', 'texts')} in column {column!r} "
-        f"{'holds' if count == 1 else 'hold'} NUL or broken characters (first: row {first}): NUL "
-        f"was read as a space, a broken character as '\ufffd'"
+        f"{'contains' if count == 1 else 'contain'} NUL or invalid characters (first: row {first})"
+        ": NUL is read as a space, an invalid character as '\ufffd'"
     )
 
 
 def _ids(
     rows: _Rows, columns: Sequence[Columns], id_column: str | None, notes: list[str]
 ) -> list[str]:
-    """Return the ids of the tables where they serve, else row numbers."""
+    """Return the ids of the tables if they are usable, else row numbers."""
     numbers = [str(number) for number in rows.numbers]
     if all(chosen.id is None for chosen in columns):
         return numbers
     if any(chosen.id is None for chosen in columns):
-        notes.append("not every table has an id column, so the ids are row numbers")
+        notes.append("not every table has an id column: the ids are row numbers")
         return numbers
     seen: dict[str, int] = {}
     fault = ""
@@ -156,14 +181,14 @@ def _ids(
         return [clean_text(name) for name in rows.ids if name is not None]
     if id_column is not None:
         raise InputError(
-            f"{fault} in column {id_column!r}: give every row its own id, or leave "
-            "--id-column out to number the rows"
+            f"{fault} in column {id_column!r}: give every row its own id, or omit "
+            "--id-column to number the rows"
         )
-    notes.append(f"{fault}, so the guessed id column is not used and the ids are row numbers")
+    notes.append(f"{fault}: the guessed id column is not used, the ids are row numbers")
     return numbers
 
 
 def _place(rows: _Rows, number: int) -> str:
-    """Return the table and row of a row number that counts over all tables."""
+    """Return the table and the row in it of a row number over all tables."""
     path, before = next(place for place in reversed(rows.places) if place[1] < number)
     return f"{path}, row {number - before}"

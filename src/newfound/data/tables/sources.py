@@ -1,4 +1,4 @@
-"""Open a table by the ending of its name."""
+"""Open tables; the file extension gives the format."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,36 +11,51 @@ from newfound.errors import InputError
 
 
 class Source(Protocol):
-    """A table that can be read any number of times, row by row, in flat memory."""
+    """A table that can be read repeatedly, row by row, in constant memory."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Path of the file."""
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns."""
+        """Names of the columns."""
 
     @property
     def rows(self) -> int:
-        """How many rows it has, the header not counted."""
+        """Number of rows, without the header."""
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know about how it was read."""
+        """What the user should know about how the file was read."""
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Check the wanted columns, then yield them for every row, None where missing."""
 
 
 def open_source(path: Path) -> Source:
-    """Open a table: CSV, TSV, JSON lines (each also as .gz) or Parquet."""
+    """Open a table of any supported format.
+
+    Parameters
+    ----------
+    path : Path
+        CSV, TSV or JSON lines, each optionally compressed as .gz, or Parquet.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, damaged or of another format.
+    """
     check_file(path)
     suffix = path.suffix.lower()
     if suffix == ".gz":
         suffix = Path(path.stem).suffix.lower()
     elif suffix in (".parquet", ".pq"):
-        # Arrow takes a moment to import: not for those who have no Parquet.
+        # Arrow is slow to import, and only Parquet files need it.
         from newfound.data.tables.parquet import open_parquet
 
         return open_parquet(path)
@@ -51,9 +66,8 @@ def open_source(path: Path) -> Source:
     if suffix in (".jsonl", ".ndjson", ".json"):
         return open_json(path, may_be_array=suffix == ".json")
     raise InputError(
-        f"{path}: a file ending in {path.suffix!r} is not known as a table: give .csv, .tsv, "
+        f"{path}: the extension {path.suffix!r} is not a table format: use .csv, .tsv, "
         ".jsonl or .parquet"
         if path.suffix
-        else f"{path}: the name says nothing of the format: let it end in .csv, .tsv, .jsonl "
-        "or .parquet"
+        else f"{path}: the name has no extension: use .csv, .tsv, .jsonl or .parquet"
     )

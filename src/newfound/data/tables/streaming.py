@@ -1,4 +1,4 @@
-"""Read texts chunk by chunk, in flat memory however many there are."""
+"""Read texts chunk by chunk, in constant memory."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from newfound.wording import plural
 
 @dataclass(frozen=True)
 class TableChunk:
-    """Some rows that follow each other; a row without text is there with an empty one."""
+    """Consecutive rows; a row without text has an empty one."""
 
     ids: list[str]
     texts: list[str]
@@ -25,16 +25,16 @@ class TableChunk:
 
 @dataclass
 class TableStream:
-    """A table whose faults have been looked for and whose rows are still to be read."""
+    """A table that has been checked and whose rows can be iterated over in chunks."""
 
     source: Source
     columns: Columns
     chunk: int
-    notes: list[str] = field(default_factory=list)  # some come only at the end of the table
+    notes: list[str] = field(default_factory=list)  # complete only after the last row
 
     @property
     def rows(self) -> int:
-        """How many rows will come."""
+        """Number of rows."""
         return self.source.rows
 
     def __iter__(self) -> Iterator[TableChunk]:
@@ -65,7 +65,7 @@ class TableStream:
         if empty:
             self.notes.append(
                 f"{path}: {plural(empty, 'row has', 'rows have')} no text in column {column!r} "
-                f"(first: row {first_empty}): without a category"
+                f"(first: row {first_empty}): no category is predicted"
             )
 
 
@@ -76,15 +76,27 @@ def stream_table(
     id_column: str | None = None,
     chunk: int = 4096,
 ) -> TableStream:
-    """Look through a table for faults, then let its rows be read chunk by chunk.
+    """Check a table and return a stream of its rows.
 
-    All that can be wrong with the file is found here, before the first row is worked on.
+    All errors of the file are found here, before the first row is processed.
+
+    Parameters
+    ----------
+    path : Path
+    text_column, id_column : str, optional
+        Names of columns; guessed by default.
+    chunk : int
+        Rows per chunk.
+
+    Returns
+    -------
+    TableStream
     """
     source = open_source(Path(path))
     columns = find_columns(
         source.path, source.columns, text=text_column, id=id_column, with_label=False
     )
-    source.read([name for name in (columns.text, columns.id) if name is not None])  # only checks
+    source.read([name for name in (columns.text, columns.id) if name is not None])  # raises errors
     notes = [*source.notes, *filter(None, [columns.note(source.path)])]
     return TableStream(source, columns, chunk, notes)
 
@@ -96,12 +108,25 @@ def stream_lines(
     text_column: str | None = None,
     id_column: str | None = None,
 ) -> Iterator[TableChunk]:
-    """Read lines, each a text, or a JSON object that has a field for the text.
+    """Read one text per line; a line may also be a JSON object with a field for the text.
 
-    Every line gives one text, a blank line an empty one, so that answers can be laid beside lines.
-    A pipe is answered as its lines come in: a chunk is not waited for.
+    A blank line gives an empty text, so that outputs correspond to lines. Lines from a pipe are
+    yielded as they arrive, without waiting for a full chunk.
+
+    Parameters
+    ----------
+    handle : iterable of str or bytes
+        Lines, such as standard input.
+    chunk : int
+        Maximum number of texts per chunk.
+    text_column, id_column : str, optional
+        Fields of JSON objects; guessed by default.
+
+    Yields
+    ------
+    TableChunk
     """
-    # Standard input's own decoder would stop at the first byte that is not UTF-8.
+    # The decoder of standard input would fail at the first byte that is not UTF-8.
     lines: Iterable[str | bytes] = getattr(handle, "buffer", handle)
     number = 0
     for arrived in _arrivals(lines):
@@ -120,7 +145,7 @@ def stream_lines(
 
 
 def _arrivals(lines: Iterable[str | bytes]) -> Iterator[Iterable[str | bytes]]:
-    """The lines in the portions in which they come through a pipe; any other source whole."""
+    """Yield lines in the portions in which a pipe delivers them, other sources at once."""
     try:
         descriptor = lines.fileno()  # type: ignore[attr-defined]
     except (AttributeError, OSError):
@@ -135,6 +160,7 @@ def _arrivals(lines: Iterable[str | bytes]) -> Iterator[Iterable[str | bytes]]:
 
 
 def _decoded(line: str | bytes, number: int) -> str:
+    """Return a line as text without its line end and byte order mark."""
     if isinstance(line, str):
         text = line
     else:
@@ -149,7 +175,7 @@ def _decoded(line: str | bytes, number: int) -> str:
 def _line(
     number: int, line: str, text_column: str | None, id_column: str | None
 ) -> tuple[str, str]:
-    """Return a line's id and text."""
+    """Return the id and the text of a line."""
     record = _object(line)
     if record is None or (text_column is None and not text_candidates(list(record))):
         return str(number), line
@@ -159,14 +185,14 @@ def _line(
     for name in (columns.text, columns.id):
         value = None if name is None else record[name]
         if isinstance(value, list | dict):
-            raise InputError(f"{place}: {name!r} is a list or an object: give a string there")
+            raise InputError(f"{place}: {name!r} is a list or an object: give a string")
         values.append(as_string(value))
     text, given = values
     return given or str(number), text or ""
 
 
 def _object(line: str) -> dict[str, Any] | None:
-    """Return the JSON object that a line is, None where it is something else."""
+    """Return the JSON object in a line, None if there is none."""
     if not line.lstrip().startswith("{"):
         return None
     try:

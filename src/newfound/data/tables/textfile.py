@@ -1,4 +1,4 @@
-"""Open a text file whatever its encoding, and turn what goes wrong into one sentence."""
+"""Detect the encoding of text files, and turn read errors into InputErrors."""
 
 import codecs
 import gzip
@@ -16,7 +16,7 @@ from newfound.wording import plural
 
 _BLOCK = 1 << 20
 _BYTE_ORDER_MARKS = (
-    # UTF-32 first: its mark begins with that of UTF-16.
+    # UTF-32 first: its mark begins with the mark of UTF-16.
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -36,7 +36,7 @@ _NOT_TEXT = (
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file and how its bytes become characters."""
+    """A text file with its encoding."""
 
     path: Path
     encoding: str
@@ -45,7 +45,7 @@ class TextFile:
 
     @contextmanager
     def open(self) -> Iterator[TextIOWrapper]:
-        """Open for reading, line ends untouched; errors of reading become InputErrors."""
+        """Open the file for reading, with line ends unchanged; read errors become InputErrors."""
         with (
             reading(self.path),
             _open_binary(self.path) as binary,
@@ -56,16 +56,16 @@ class TextFile:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn the errors that reading `path` can raise into InputErrors."""
+    """Turn errors of reading `path` inside the block into InputErrors."""
     try:
         yield
     except PermissionError as error:
         raise InputError(
-            f"{path}: permission to read the file is denied: change its permissions"
+            f"{path}: there is no permission to read the file: change its permissions"
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}: the file is not {error.encoding} text as its start says: save it as UTF-8"
+            f"{path}: the file begins as {error.encoding} text but is not valid: save it as UTF-8"
         ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -78,22 +78,36 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path that leads to no ordinary file with something in it."""
+    """Raise InputError unless the path is a regular file that is not empty."""
     with reading(path):
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{path}: there is no such file: check the path") from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path}: this is a folder: name the table files in it")
+        raise InputError(f"{path}: this is a folder: give the table files in it")
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: this is not an ordinary file: copy the table into one")
+        raise InputError(f"{path}: this is not a regular file: copy the table into one")
     if status.st_size == 0:
         raise InputError(f"{path}: the file is empty: give a table with a header and rows")
 
 
 def find_encoding(path: Path) -> TextFile:
-    """Find out how a file is encoded: UTF-8, by its byte order mark, or else Windows-1252."""
+    """Detect the encoding of a file: by its byte order mark, then UTF-8, then Windows-1252.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    TextFile
+
+    Raises
+    ------
+    InputError
+        If the file is not text, or in another encoding.
+    """
     with reading(path), _open_binary(path) as binary:
         start = binary.read(4096)
         for prefix, what, advice in _NOT_TEXT:
@@ -101,7 +115,7 @@ def find_encoding(path: Path) -> TextFile:
                 raise InputError(f"{path}: this is {what}, not a text file: {advice}")
         for mark, encoding in _BYTE_ORDER_MARKS:
             if start.startswith(mark):
-                note = f"{path}: read as {encoding.upper()}, as its byte order mark says"
+                note = f"{path}: read as {encoding.upper()}, according to its byte order mark"
                 return TextFile(path, encoding, "strict", (note,))
         if start.count(b"\0") * 4 > len(start):
             raise InputError(
@@ -114,9 +128,9 @@ def find_encoding(path: Path) -> TextFile:
             return TextFile(path, "utf-8-sig", "strict", ())
         binary.seek(0)
         good, bad = _count_non_ascii(binary)
-        if good > bad:  # a damaged UTF-8 file: another encoding would garble the rest of it
+        if good > bad:  # a damaged UTF-8 file: in another encoding the rest would be wrong
             note = (
-                f"{path}: {plural(bad, 'damaged character is', 'damaged characters are')} not "
+                f"{path}: {plural(bad, 'character is', 'characters are')} not valid "
                 f"UTF-8 (first: line {line}): read as '\ufffd'"
             )
             return TextFile(path, "utf-8-sig", "replace", (note,))
@@ -130,25 +144,27 @@ def find_encoding(path: Path) -> TextFile:
                 "save the table as UTF-8"
             ) from error
     note = (
-        f"{path}: not UTF-8 (line {line}), so it was read as Windows-1252: "
+        f"{path}: not UTF-8 (line {line}): read as Windows-1252; "
         "save it as UTF-8 if accents look wrong"
     )
     return TextFile(path, "cp1252", "strict", (note,))
 
 
 def _open_binary(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, decompressed if its name ends in .gz."""
     if path.suffix.lower() == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     return path.open("rb")
 
 
 def _blocks(binary: BinaryIO) -> Iterator[bytes]:
+    """Yield the content block by block."""
     while block := binary.read(_BLOCK):
         yield block
 
 
 def _first_bad_line(binary: BinaryIO) -> int | None:
-    """Return the line of the first bytes that are not UTF-8, None where all are."""
+    """Return the line of the first bytes that are not UTF-8, None if there are none."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     line = 1
     try:
@@ -162,7 +178,7 @@ def _first_bad_line(binary: BinaryIO) -> int | None:
 
 
 def _count_non_ascii(binary: BinaryIO) -> tuple[int, int]:
-    """Count the characters beyond ASCII that are proper UTF-8, and the places that are not."""
+    """Return how many non-ASCII characters are valid UTF-8, and how many are not."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     good = bad = 0
     for block in _blocks(binary):

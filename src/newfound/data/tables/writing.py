@@ -1,4 +1,4 @@
-"""Write a table batch by batch: CSV, TSV, JSON lines or Parquet by the ending of its name."""
+"""Write tables batch by batch; the file extension gives the format."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ Cell = str | int | float | bool | None
 
 
 class _Sink(Protocol):
-    """Where rows go: a file of one format."""
+    """A file of one format that rows are written to."""
 
     def write(self, columns: list[list[Cell]]) -> None:
         """Write a batch, given column by column."""
@@ -29,17 +29,31 @@ class _Sink(Protocol):
 
 
 class _Aborted(Exception):
-    """Tells the temporary file that it is not to be kept."""
+    """Raised inside the context of the temporary file to discard it."""
 
 
 class TableWriter:
-    """A table that appears under its name when the block ends well, and else not at all.
+    """Context manager that writes a table; the file appears only if the block succeeds.
 
-    `columns` gives each column's name and type (str, int, float or bool). None, NaN and infinite
-    numbers are written as missing: an empty cell, or null.
+    Parameters
+    ----------
+    path : Path
+        CSV, TSV, JSON lines or Parquet, by the file extension.
+    columns : mapping of str to type
+        Type of each column: str, int, float or bool.
 
-        with TableWriter(path, {"id": str, "probability": float}) as table:
-            table.write({"id": ids, "probability": probabilities})
+    Notes
+    -----
+    None, NaN and infinity are written as missing values: an empty cell, or null.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> with TableWriter(path, {"id": str, "probability": float}) as table:
+    ...     table.write({"id": ["a", "b"], "probability": [0.5, None]})
+    >>> path.read_text().splitlines()
+    ['id,probability', 'a,0.5', 'b,']
     """
 
     def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
@@ -47,7 +61,7 @@ class TableWriter:
         self.columns = dict(columns)
         self._open = _sink_for(self.path)
         if self.path.is_dir():
-            raise InputError(f"{self.path}: this is a folder: name a file to write to")
+            raise InputError(f"{self.path}: this is a folder: give the name of a file")
         self._temporary: AbstractContextManager[Path] | None = None
         self._sink: _Sink | None = None
 
@@ -56,15 +70,15 @@ class TableWriter:
         with ExitStack() as stack:
             name = stack.enter_context(self._temporary)
             self._sink = self._open(name, self.columns)
-            stack.pop_all()  # it stays open until __exit__
+            stack.pop_all()  # stays open until __exit__
         return self
 
     def write(self, batch: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
-        """Write some rows, given column by column; every column of the table must be there."""
+        """Write a batch of rows, given as one sequence per column."""
         if self._sink is None:
-            raise RuntimeError("a TableWriter writes only inside its with block")
+            raise RuntimeError("TableWriter.write must be called inside the with block")
         if batch.keys() != self.columns.keys():
-            raise ValueError(f"columns {list(batch)} given for {list(self.columns)}")
+            raise ValueError(f"expected the columns {list(self.columns)}, not {list(batch)}")
         if len({len(values) for values in batch.values()}) > 1:
             raise ValueError("the columns of a batch differ in length")
         cells = [_cells(batch[name], kind) for name, kind in self.columns.items()]
@@ -83,7 +97,7 @@ class TableWriter:
         assert self._temporary is not None
         sink, self._sink = self._sink, None
         if kind is not None:
-            # Closing may fail for the same reason as writing did; that reason is what counts.
+            # Closing may fail for the same reason as writing; the first error is the one to raise.
             with suppress(Exception):
                 sink.close()
             self._discard()
@@ -98,12 +112,14 @@ class TableWriter:
         self._temporary.__exit__(None, None, None)
 
     def _discard(self) -> None:
-        # Not the error of the block itself: an OSError there may be about quite another file.
+        """Delete the temporary file."""
+        # Not with the error of the block: an OSError there may be about another file.
         assert self._temporary is not None
         aborted = _Aborted()
         self._temporary.__exit__(_Aborted, aborted, None)
 
     def _cannot_write(self, error: OSError) -> str:
+        """Return the message on a file that cannot be written."""
         return (
             f"{self.path}: cannot be written ({error.strerror or error}): "
             "free space or choose another place"
@@ -111,6 +127,7 @@ class TableWriter:
 
 
 def _sink_for(path: Path) -> Callable[[Path, Mapping[str, type]], _Sink]:
+    """Return the function that opens a file of the format that the extension gives."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return lambda name, columns: _DelimitedSink(name, columns, ",")
@@ -121,16 +138,17 @@ def _sink_for(path: Path) -> Callable[[Path, Mapping[str, type]], _Sink]:
     if suffix in (".parquet", ".pq"):
         return _ParquetSink
     raise InputError(
-        f"{path}: cannot tell the format to write: let the name end in .csv, .tsv, .jsonl "
-        "or .parquet"
+        f"{path}: the file extension gives no table format: use .csv, .tsv, .jsonl or .parquet"
     )
 
 
 class _DelimitedSink:
+    """A CSV or TSV file."""
+
     def __init__(self, path: Path, columns: Mapping[str, type], delimiter: str) -> None:
         self._handle = path.open("w", encoding="utf-8", newline="")
-        # The csv module quotes a carriage return only if the line end has one; _LineFeeds takes
-        # it out of the line end again.
+        # The csv module quotes a carriage return only if the line terminator contains one;
+        # _LineFeeds removes it from the terminator again.
         self._writer = csv.writer(
             _LineFeeds(self._handle), delimiter=delimiter, lineterminator="\r\n"
         )
@@ -144,7 +162,7 @@ class _DelimitedSink:
 
 
 class _LineFeeds:
-    """Passes on what the csv module writes, row by row, with Unix line ends."""
+    """Replaces the line terminator of each row that the csv module writes by a line feed."""
 
     def __init__(self, handle: TextIO) -> None:
         self._handle = handle
@@ -154,6 +172,8 @@ class _LineFeeds:
 
 
 class _JsonSink:
+    """A JSON lines file."""
+
     def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
         self._handle = path.open("w", encoding="utf-8", newline="\n")
         self._names = list(columns)
@@ -169,8 +189,10 @@ class _JsonSink:
 
 
 class _ParquetSink:
+    """A Parquet file."""
+
     def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
-        # Arrow takes a moment to import: not for those who write no Parquet.
+        # Arrow is slow to import, and only Parquet files need it.
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -192,11 +214,12 @@ class _ParquetSink:
 
 
 def _cells(values: Iterable[Any], kind: type) -> list[Cell]:
-    """Return the values as plain Python ones of the column's type, None where missing."""
+    """Return the values as Python values of the column's type, None where missing."""
     return [None if value is None else _cell(value, kind) for value in values]
 
 
 def _cell(value: Any, kind: type) -> Cell:
+    """Return one value as a Python value of the column's type, None if it is not finite."""
     if kind is str:
         return clean_text(str(value))
     if not math.isfinite(value):

@@ -1,1 +1,1 @@
-"""The losses, one file per family; each equation is one function."""
+"""Losses, one module per family and one function per equation."""

@@ -1,4 +1,4 @@
-"""Contrastive losses."""
+"""The supervised contrastive loss (Khosla et al., NeurIPS 2020)."""
 
 import torch
 from torch import Tensor
@@ -7,11 +7,23 @@ from torch import Tensor
 def contrastive_loss(
     anchors: Tensor, others: Tensor, positive: Tensor, temperature: float
 ) -> Tensor:
-    """Supervised contrast over two views: a row is pulled to its positives, pushed from the rest.
+    """Compute the supervised contrastive loss of two views.
 
-    anchors, others [B, d] of unit length: two views of the same B texts; positive [B, B] boolean,
-    True where text j is a positive of text i (the diagonal counts as True). For each of the 2B rows
-    the mean over its positives of -log softmax of similarity / temperature over all other rows.
+    For each of the 2B rows it is the mean, over the row's positives, of -log softmax of
+    similarity / temperature over all other rows.
+
+    Parameters
+    ----------
+    anchors, others : Tensor of shape [B, d]
+        Two views of the same texts, of unit length.
+    positive : Tensor of shape [B, B], bool
+        True where text j is a positive of text i; the diagonal counts as True.
+    temperature : float
+
+    Returns
+    -------
+    Tensor
+        A scalar.
     """
     views = torch.cat([anchors, others])
     scores = (views / temperature) @ views.T  # [2B, 2B]

@@ -1,7 +1,7 @@
-"""The losses of DPN, one function per equation (numbers as in the paper).
+"""The losses of DPN, one function per equation, numbered as in the paper.
 
-Shapes: features [B, d], prototypes [K, d]. Greek letters of the paper live only here: tau is
-`temperature`, gamma is `transfer_weight`.
+Shapes: features [B, d], prototypes [K, d]. The paper's tau is `temperature`, its gamma is
+`transfer_weight`.
 """
 
 import torch.nn.functional as F
@@ -11,28 +11,28 @@ from newfound.clustering.distances import cosines, distances
 
 
 def masked_word_loss(scores: Tensor, words: Tensor) -> Tensor:
-    """Second half of Eq. 1: cross-entropy over the vocabulary at the masked places only.
+    """Return the second term of Eq. 1: cross-entropy over the vocabulary at masked tokens.
 
-    scores [places, vocabulary], words [places]; a word of -100 is left out.
+    scores [places, vocabulary], words [places]; a word of -100 is ignored.
     """
     total = F.cross_entropy(scores.float(), words, ignore_index=-100, reduction="sum")
     return total / (words != -100).sum().clamp(min=1)
 
 
 def hard_prototypical_loss(features: Tensor, prototypes: Tensor, clusters: Tensor) -> Tensor:
-    """Eq. 4: -log softmax over negative distances, at the text's own cluster."""
+    """Return Eq. 4: -log softmax over negative distances, at the text's own cluster."""
     return F.cross_entropy(-distances(features, prototypes), clusters)
 
 
 def assignment_weights(features: Tensor, prototypes: Tensor, temperature: float) -> Tensor:
-    """The semantic weights of Eq. 6: softmax over cosine similarity / temperature [B, K]."""
+    """Return the semantic weights [B, K] of Eq. 6: softmax over cosine / temperature."""
     return (cosines(features, prototypes) / temperature).softmax(1)
 
 
 def soft_prototypical_loss(
     features: Tensor, prototypes: Tensor, temperature: float, *, uniform: bool = False
 ) -> Tensor:
-    """Eq. 6, per text [B]: sum over prototypes of distance times semantic weight.
+    """Return Eq. 6 per text [B]: sum over prototypes of distance times semantic weight.
 
     `uniform` gives every prototype the same weight (the ablation without semantic weights).
     """
@@ -43,13 +43,13 @@ def soft_prototypical_loss(
 
 
 def transfer_loss(features: Tensor, labelled_prototypes: Tensor, temperature: float) -> Tensor:
-    """Eq. 8, per text [B]: sum over labelled prototypes of (1 - cosine) times semantic weight."""
+    """Return Eq. 8 per text [B]: sum over labelled prototypes of (1 - cosine) times weight."""
     similar = cosines(features, labelled_prototypes)
     return ((1 - similar) * (similar / temperature).softmax(1)).sum(1)
 
 
 def masked_mean(values: Tensor, chosen: Tensor) -> Tensor:
-    """Mean of values [B] over the chosen rows; zero if there are none. No host synchronisation."""
+    """Return the mean of values [B] over chosen rows, 0 without any; no host synchronisation."""
     chosen = chosen.to(values.dtype)
     return (values * chosen).sum() / chosen.sum().clamp(min=1)
 
@@ -57,7 +57,7 @@ def masked_mean(values: Tensor, chosen: Tensor) -> Tensor:
 def novel_loss(
     features: Tensor, novel_prototypes: Tensor, is_novel: Tensor, temperature: float
 ) -> Tensor:
-    """Eq. 7: the soft prototypical loss of novel texts over the novel prototypes."""
+    """Return Eq. 7: the soft prototypical loss of novel texts over the novel prototypes."""
     if len(novel_prototypes) == 0:
         return features.sum() * 0
     return masked_mean(soft_prototypical_loss(features, novel_prototypes, temperature), is_novel)
@@ -72,7 +72,7 @@ def known_loss(
     temperature: float,
     transfer_weight: float,
 ) -> Tensor:
-    """Eq. 9: soft prototypical loss + cross-entropy on labels + weight * transfer, known texts."""
+    """Return Eq. 9 of known texts: soft prototypical loss + cross-entropy + weight * transfer."""
     if len(known_prototypes) == 0:
         return cross_entropy
     own = masked_mean(soft_prototypical_loss(features, known_prototypes, temperature), is_known)
@@ -81,5 +81,5 @@ def known_loss(
 
 
 def dpn_loss(novel: Tensor, known: Tensor) -> Tensor:
-    """Eq. 10: the sum of the two goals."""
+    """Return Eq. 10: the sum of the losses of novel and known texts."""
     return novel + known

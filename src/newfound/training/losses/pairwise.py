@@ -1,24 +1,24 @@
-"""Learning from pairs of texts: alike or not, by label or by thresholds that close in (CDAC+).
+"""Pairwise losses of CDAC+: pairs are positive or negative by labels or by thresholds.
 
 Lin, Xu and Zhang, Discovering New Intents via Constrained Deep Adaptive Clustering with Cluster
-Refinement, AAAI 2020. Shapes: logits [B, K], everything about pairs [B, B]; a text is also paired
-with itself, and all means run over all B * B pairs, as published.
+Refinement, AAAI 2020. Shapes: logits [B, K], pairs [B, B]. A text is also paired with itself, and
+means are over all B * B pairs, as published.
 """
 
 import torch.nn.functional as F
 from torch import Tensor
 
-SMALL = 1e-10  # what a logarithm is taken of at least
+SMALL = 1e-10  # minimum argument of a logarithm
 
 
 def similarities(logits: Tensor) -> Tensor:
-    """How alike each two texts are [B, B]: the cosine of their logits, held in (0, 1]."""
+    """Return the similarities [B, B] of texts: cosines of their logits, clamped to (0, 1]."""
     unit = F.normalize(logits, dim=1)
     return (unit @ unit.T).clamp(SMALL, 1)
 
 
 def same_label(targets: Tensor) -> tuple[Tensor, Tensor]:
-    """(both texts are labelled, they have the same label), each [B, B]; -1 is no label."""
+    """Return masks [B, B] of pairs that are labelled, and that have the same label."""
     labelled = targets >= 0
     both = labelled[:, None] & labelled
     return both, both & (targets[:, None] == targets)
@@ -27,11 +27,23 @@ def same_label(targets: Tensor) -> tuple[Tensor, Tensor]:
 def choose_pairs(
     similar: Tensor, targets: Tensor, upper: Tensor | float, lower: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """Which pairs to pull together and which to push apart (positive, negative), each [B, B].
+    """Choose positive and negative pairs.
 
-    Above `upper` or below `lower` by similarity; where both texts are labelled, by their labels
-    alone. A label must clear the other mask, too: the published code leaves a similar pair of
-    different labels in both, where the two losses work against each other.
+    Two labelled texts are a pair by their labels only. Other pairs are positive above `upper` and
+    negative below `lower`. The published code puts a similar pair with different labels into both
+    masks, where the two losses oppose each other.
+
+    Parameters
+    ----------
+    similar : Tensor of shape [B, B]
+    targets : Tensor of shape [B]
+        Labels, -1 where unlabelled.
+    upper, lower : Tensor or float
+        Thresholds.
+
+    Returns
+    -------
+    positive, negative : Tensor of shape [B, B], bool
     """
     both, same = same_label(targets)
     positive = same | (~both & (similar > upper))
@@ -40,9 +52,10 @@ def choose_pairs(
 
 
 def pair_loss(similar: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Mean of -log S over positive plus mean of -log(1 - S) over negative pairs.
+    """Return the mean of -log S over positive plus that of -log(1 - S) over negative pairs.
 
-    Both means divide by all B * B pairs: few chosen pairs weigh little, early in training.
+    Both sums are divided by all B * B pairs, so a few chosen pairs have little weight early in
+    training.
     """
     pull = -similar.clamp(min=SMALL).log() * positive
     push = -(1 - similar).clamp(min=SMALL).log() * negative
@@ -52,11 +65,16 @@ def pair_loss(similar: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
 def threshold_schedule(
     step: float = 0.0099, upper: float = 0.95, lower: float = 0.455
 ) -> list[tuple[float, float]]:
-    """(upper, lower) of each epoch until the two cross: upper - eta and lower + 0.1 eta.
+    """Return the thresholds of each epoch, upper - eta and lower + 0.1 eta, until they cross.
 
-    eta grows by `step` an epoch. In the paper that is a gradient step on the term upper - lower
-    of the loss, at rate 0.009: its slope in eta is always -1.1. As it depends on nothing else, the
-    term is left out of the loss.
+    eta grows by `step` per epoch. In the paper this is a gradient step with learning rate 0.009 on
+    the term upper - lower of the loss, whose derivative by eta is always -1.1. The term depends on
+    nothing else, so it is not part of the loss here.
+
+    Returns
+    -------
+    list of (float, float)
+        Upper and lower threshold of each epoch.
     """
     found: list[tuple[float, float]] = []
     eta = 0.0

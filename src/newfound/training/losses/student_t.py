@@ -7,13 +7,13 @@ from newfound.clustering.distances import full_precision
 
 
 def soft_assignment(features: Tensor, centres: Tensor) -> Tensor:
-    """How much each text belongs to each centre [N, K]: 1 / (1 + squared distance), rows sum to 1.
+    """Return q [N, K]: 1 / (1 + squared distance), with rows scaled to sum to 1 (Eq. 1).
 
-    features [N, d], centres [K, d]. The nearest centre always has the largest share.
+    features [N, d], centres [K, d]. The nearest centre has the largest q.
     """
-    with full_precision(features.device):  # a difference of large numbers, even under autocast
+    with full_precision(features.device):  # a difference of large numbers
         features, centres = features.float(), centres.float()
-        # Distances do not change under a shift, but rounding does when all vectors lie far out.
+        # A shift does not change distances, but reduces rounding if all vectors are far out.
         origin = centres.detach().mean(0)
         points, middles = features - origin, centres - origin
         squared = (
@@ -25,20 +25,20 @@ def soft_assignment(features: Tensor, centres: Tensor) -> Tensor:
 
 @torch.no_grad()
 def target_distribution(q: Tensor) -> Tensor:
-    """The sharper distribution that q [N, K] is trained towards; rows sum to 1, no gradient.
+    """Return the target p [N, K] of self-training: q^2 / sum(q), rows sum to 1 (Eq. 3).
 
-    q squared over the centre's share of all texts: certain assignments gain, crowded centres lose.
-    `q` must hold the whole set, not a batch: the shares are meant over all texts.
+    Confident assignments gain weight, large clusters lose weight. `q` must be that of all texts,
+    not of a batch, because the sum is over all texts. No gradient flows through it.
     """
     share = q.sum(0)  # [K]
-    sharp = q.square() / share.clamp(min=torch.finfo(q.dtype).tiny)
-    return sharp / sharp.sum(1, keepdim=True)
+    weighted = q.square() / share.clamp(min=torch.finfo(q.dtype).tiny)
+    return weighted / weighted.sum(1, keepdim=True)
 
 
 def self_training_loss(q: Tensor, p: Tensor) -> Tensor:
-    """KL(p || q): summed over the K centres, averaged over the rows of a batch.
+    """Return KL(p || q), summed over the K centres and averaged over the batch (Eq. 2).
 
-    Not torch's default mean over all B * K entries, which would shrink with the number of centres.
+    torch's default, the mean over all B * K entries, would shrink with the number of centres.
     """
     tiny = torch.finfo(q.dtype).tiny
     return (p * (p.clamp(min=tiny).log() - q.clamp(min=tiny).log())).sum(1).mean()

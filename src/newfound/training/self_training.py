@@ -36,7 +36,7 @@ Refresh = Callable[[int, Tensor], Tensor | None]
 class RefiningConfig:
     """Settings of self-training, taken from a method's own."""
 
-    warm_up: int  # epochs on the first target before `epochs` begin
+    warm_up: int  # epochs on the first target, before `epochs`
     epochs: int
     learning_rate: float
     batch: int
@@ -48,9 +48,10 @@ class RefiningConfig:
 def start_logits(
     model: EncoderFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
 ) -> None:
-    """Add `k` logits to the model, which are zero for the mean of the texts in `rows`.
+    """Add `k` logits to the model, which are zero for the mean feature of the texts in `rows`.
 
-    Directions are the main ones of the features ("pca") or torch's initialisation ("random").
+    Their weights are the principal directions of the features ("pca") or torch's initialisation
+    ("random").
     """
     raw = features_of(model, inputs, rows, finished=False)
     layer = model.add_logits(k)
@@ -92,10 +93,10 @@ def refine(
         return centres
     model, inputs = prepared.model, prepared.inputs
     device, rng = model.device, np.random.default_rng(seed)
-    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # centres are trained like weights
+    learnt = nn.ParameterList([nn.Parameter(centres.clone())])  # trained like weights
     places = torch.from_numpy(rows).to(device)
     q = assignments(model, learnt[0], inputs, rows)
-    # By number of the text, not by place in a batch; only those in `rows` are ever read.
+    # Indexed by text, not by position in a batch; only those in `rows` are read.
     target = torch.zeros(len(task.texts), len(centres), device=device)
     target[places] = target_distribution(q)
     labels = q.argmax(1)
@@ -134,7 +135,7 @@ def refine(
                 changed = float((q.argmax(1) != labels).float().mean())
                 labels, line["changed"] = q.argmax(1), changed
                 refreshed += 1
-                # The first refresh comes too early to tell.
+                # The first refresh is too early to judge convergence.
                 stop |= refreshed > 1 and changed < config.tolerance
             if stop:
                 break

@@ -20,12 +20,12 @@ from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.loading import load_encoder
 from newfound.methods import METHODS, resolve_config
-from newfound.methods import self_training as refining
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, Refresh, assignments, refine
 from newfound.progress import Stages
+from newfound.training import self_training as refining
 from newfound.training.losses.student_t import soft_assignment, target_distribution
 from newfound.training.pretraining import validation_inputs
+from newfound.training.self_training import RefiningConfig, Refresh, assignments, refine
 
 BOTH = ["dtc", "cdac+"]
 # What makes a tiny encoder learn within a second.
@@ -93,7 +93,7 @@ def with_validation(drawn: Drawn, monkeypatch: pytest.MonkeyPatch, scores: list[
     monkeypatch.setattr(refining, "validation_nmi", lambda *given: next(script))
 
 
-def test_model_and_centres_learn(tiny_encoder: str) -> None:
+def test_model_and_centres_are_trained(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, head="residual")
     model = drawn.prepared.model
     centres = started(drawn)
@@ -109,9 +109,7 @@ def test_model_and_centres_learn(tiny_encoder: str) -> None:
     assert drawn.prepared.pretrained.history[-1]["loss"] < float(loss)
 
 
-def test_targets_go_by_the_number_of_the_text(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_targets_are_indexed_by_text(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw(tiny_encoder, each=10)
     centres = started(drawn)
     rows = np.random.default_rng(1).permutation(len(drawn.truth))[:37]  # some, in any order
@@ -158,7 +156,7 @@ def test_warm_up_keeps_the_first_target(tiny_encoder: str) -> None:
     assert [line["epoch"] for line in drawn.prepared.pretrained.history] == list(range(1, 8))
 
 
-def test_assignments_are_made_without_dropout(tiny_encoder: str) -> None:
+def test_assignments_are_computed_without_dropout(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10, head="residual")
     torch.nn.init.normal_(drawn.prepared.model.head.down.weight)
     centres = started(drawn)
@@ -167,7 +165,7 @@ def test_assignments_are_made_without_dropout(tiny_encoder: str) -> None:
     assert torch.equal(one, two)
 
 
-def test_the_best_epoch_by_validation_is_restored(
+def test_epoch_with_the_best_validation_nmi_is_restored(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[Tensor] = []
@@ -183,7 +181,7 @@ def test_the_best_epoch_by_validation_is_restored(
     torch.testing.assert_close(kept[1], kept[3])
 
 
-def test_without_validation_texts_settled_clusters_end_it(tiny_encoder: str) -> None:
+def test_without_validation_texts_stable_clusters_stop_training(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, learning_rate=0.0, tolerance=0.001)
     history = drawn.prepared.pretrained.history
@@ -194,7 +192,7 @@ def test_without_validation_texts_settled_clusters_end_it(tiny_encoder: str) -> 
     assert len(drawn.prepared.pretrained.history) == 8
 
 
-def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
+def test_nmi_is_computed_on_validation_texts(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     centres = started(drawn)
     texts = ["rain", "lost card", "play song", "book flight", "rain now"]
@@ -214,7 +212,7 @@ def test_nmi_is_of_the_validation_texts(tiny_encoder: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["pca", "random"])
-def test_logits_start_with_the_mean_text_at_zero(tiny_encoder: str, how: str) -> None:
+def test_logits_of_the_mean_text_start_at_zero(tiny_encoder: str, how: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     model, inputs, rows = drawn.prepared.model, drawn.prepared.inputs, np.arange(5, 50)
     refining.start_logits(model, inputs, rows, 4, how)
@@ -226,7 +224,7 @@ def test_logits_start_with_the_mean_text_at_zero(tiny_encoder: str, how: str) ->
     assert (float(apart.abs().max()) < 1e-3) == (how == "pca")  # main directions are uncorrelated
 
 
-def test_no_epochs_leave_the_centres(tiny_encoder: str) -> None:
+def test_zero_epochs_keep_the_centres(tiny_encoder: str) -> None:
     drawn = draw(tiny_encoder, each=10)
     centres = started(drawn)
     assert torch.equal(refined(drawn, centres=centres, epochs=0, warm_up=5), centres)
@@ -260,7 +258,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
 @pytest.mark.parametrize("name", BOTH)
-def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, name: str, effort: str) -> None:
+def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, name: str, effort: str) -> None:
     fitted = fit(tiny_encoder, name, as_task(task), effort)
     hidden = np.array([label is None for label in task.labels])
     names = np.array([*sorted(KNOWN), "novel 1", "novel 2"], object)
@@ -274,7 +272,7 @@ def test_an_easy_task_is_solved(tiny_encoder: str, task: SmallTask, name: str, e
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_the_nearest_prototype_is_the_largest_share(
+def test_nearest_prototype_has_the_largest_soft_assignment(
     tiny_encoder: str, task: SmallTask, name: str
 ) -> None:
     fitted = fit(tiny_encoder, name, as_task(task))
@@ -285,7 +283,7 @@ def test_the_nearest_prototype_is_the_largest_share(
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_one_seed_gives_one_result(tiny_encoder: str, task: SmallTask, name: str) -> None:
+def test_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask, name: str) -> None:
     one, two, other = (fit(tiny_encoder, name, as_task(task), "fast", seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.prototypes, two.prototypes)
     np.testing.assert_array_equal(one.training_features, two.training_features)
@@ -294,7 +292,7 @@ def test_one_seed_gives_one_result(tiny_encoder: str, task: SmallTask, name: str
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_a_kept_pretraining_changes_nothing(
+def test_cached_pretraining_gives_the_same_result(
     tiny_encoder: str, task: SmallTask, name: str, tmp_path: Path
 ) -> None:
     def once() -> Fitted:
@@ -313,7 +311,7 @@ def test_a_kept_pretraining_changes_nothing(
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_a_saved_model_predicts_the_same(
+def test_loaded_model_gives_equal_predictions(
     tiny_encoder: str, task: SmallTask, name: str, tmp_path: Path
 ) -> None:
     found = CategoryDiscoverer(
@@ -328,7 +326,7 @@ def test_a_saved_model_predicts_the_same(
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_no_labels_at_all(tiny_encoder: str, task: SmallTask, name: str) -> None:
+def test_fit_without_labels(tiny_encoder: str, task: SmallTask, name: str) -> None:
     fitted = fit(tiny_encoder, name, as_task(task, labels=[None] * len(task.texts)))
     assert fitted.known == []
     assert fitted.labelled_prototypes is None
@@ -344,7 +342,7 @@ def test_no_labels_at_all(tiny_encoder: str, task: SmallTask, name: str) -> None
     [(2, "some"), (1, "none"), (4, "all"), (None, "some"), (40, "none")],
     ids=str,
 )
-def test_edges(
+def test_fit_edge_cases(
     tiny_encoder: str, task: SmallTask, name: str, effort: str, k: int | None, labels: str
 ) -> None:
     given: list[str | None] = {
