@@ -9,6 +9,7 @@ seed. A clustering without names gets them from the labelled texts in its cluste
 """
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -171,7 +172,10 @@ def _targets(table: Table) -> np.ndarray:
 def _probabilities(vectors: np.ndarray, targets: np.ndarray, learnt: np.ndarray) -> np.ndarray:
     """Return each category's probability [N, classes] by a classifier of the `learnt` rows."""
     model = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
-    likely: np.ndarray = model.fit(vectors[learnt], targets[learnt]).predict_proba(vectors)
+    with warnings.catch_warnings():  # one or two labels per category are no regression problem
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(vectors[learnt], targets[learnt])
+    likely: np.ndarray = model.predict_proba(vectors)
     return likely
 
 
