@@ -1,4 +1,4 @@
-"""Batches side by side."""
+"""Batches in parallel threads."""
 
 import time
 
