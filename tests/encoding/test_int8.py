@@ -43,10 +43,10 @@ def test_missing_package_names_the_extra(
     monkeypatch.setitem(sys.modules, "openvino", None)
     table = new_table(tmp_path)
     code = main(["predict", str(copied_run), str(table), "-o", str(tmp_path / "o.csv"), "--int8"])
-    told = capsys.readouterr().err.strip().splitlines()
+    reported = capsys.readouterr().err.strip().splitlines()
     assert code == 2
-    assert len(told) == 1
-    assert "newfound[openvino]" in told[0]
+    assert len(reported) == 1
+    assert "newfound[openvino]" in reported[0]
     assert not (tmp_path / "o.csv").exists()
 
 
@@ -91,8 +91,8 @@ def test_estimator_switches_to_int8_and_saves_full_precision(
     texts = small_task().texts
     plain = CategoryDiscoverer.load(small_run, "cpu")
     fast = CategoryDiscoverer.load(small_run, "cpu")
-    told = fast.use_int8([*texts, texts[0]])
-    assert "int8" in told
+    reported = fast.use_int8([*texts, texts[0]])
+    assert "int8" in reported
     before, after = plain.transform(texts), fast.transform(texts)
     cosine = (before * after).sum(1) / np.linalg.norm(before, axis=1)
     cosine /= np.linalg.norm(after, axis=1)

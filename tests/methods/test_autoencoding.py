@@ -276,8 +276,8 @@ def test_dead_code_units_are_noted(encoder: Encoder, task: SmallTask) -> None:
     with torch.no_grad():
         start.model.encoder[-2].weight[:3] = -100.0
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
-    told = autoencoding._finalise(wanted, start, "sae").notes
-    assert told == ["3 of the 10 code units are zero for every text"]
+    notes = autoencoding._finalise(wanted, start, "sae").notes
+    assert notes == ["3 of the 10 code units are zero for every text"]
 
 
 def test_cache_is_shared_by_the_three_methods(
