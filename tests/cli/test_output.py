@@ -55,8 +55,7 @@ def test_verbose_adds_settings_and_seconds_per_stage(
     assert "settings: " not in plain.err
     done = command("estimate", table, "--encoder", tiny_encoder, "-v")
     assert re.search(r"^encoding: \d+\.\d s$", done.err, re.MULTILINE)
-    assert "settings: encoder=" in done.err
-    assert "method=" not in done.err
+    assert "settings: method=newfound, encoder=" in done.err
     done = command("predict", small_run, table, "-o", table.parent / "p.csv", "--verbose")
     assert re.search(r"^loading the model: \d+\.\d s$", done.err, re.MULTILINE)
     assert re.search(r"^predicting: \d+\.\d s$", done.err, re.MULTILINE)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from newfound.data.words import BREAK, same_stem, words
 from newfound.describing import keywords as module
@@ -14,7 +15,6 @@ from newfound.describing.keywords import (
     LETTERS,
     NUMBER,
     PRIOR,
-    ByCategory,
     Terms,
     choose_keywords,
     count_terms,
@@ -98,36 +98,17 @@ def test_scores_equal_the_obvious_loop(texts: int, count: int, near: int) -> Non
     terms = count_terms(some, assigned, count)
     scores = score_terms(terms, neighbours)
     expected = loop_scores(some, assigned, count, neighbours)
-    entries = zip(scores.rows, scores.terms, scores.values, strict=True)
+    table = scores.tocoo()
+    entries = zip(table.row, table.col, table.data, strict=True)
     found = {(int(row), terms.names[term]): float(value) for row, term, value in entries}
     assert found.keys() == expected.keys()
     assert found == pytest.approx(expected, abs=1e-12)
     assert max(found.values()) > 0
 
 
-def score(terms: Terms, scores: ByCategory, name: str) -> np.ndarray:
+def score(terms: Terms, scores: csr_array, name: str) -> np.ndarray:
     """[K] what a term scores in each category."""
-    categories = np.arange(len(terms.sizes))
-    return scores.look_up(categories, np.full_like(categories, terms.names.index(name)))
-
-
-def test_a_table_by_category_equals_a_dense_one() -> None:
-    random = np.random.default_rng(0)
-    dense = random.integers(0, 3, (6, 9)).astype(float)
-    dense[2] = 0  # a category without terms
-    rows, columns = np.nonzero(dense)
-    order = random.permutation(len(rows))
-    table = ByCategory.of(
-        rows[order], columns[order], dense[rows[order], columns[order]], dense.shape
-    )
-    assert (table.rows == rows).all()
-    assert (table.terms == columns).all()
-    assert (table.total() == dense.sum(axis=0)).all()
-    every = np.indices(dense.shape).reshape(2, -1)
-    assert (table.look_up(*every) == dense.ravel()).all()
-    none = ByCategory.of(rows[:0], columns[:0], dense[0, :0], dense.shape)
-    assert (none.look_up(*every) == 0).all()
-    assert (none.total() == 0).all()
+    return scores.toarray()[:, terms.names.index(name)]
 
 
 def test_a_word_spread_evenly_weighs_nothing_in_any_language() -> None:

@@ -15,15 +15,9 @@ from newfound.clustering.metrics import accuracy
 from newfound.data.task import make_task
 from newfound.encoding.loading import Encoder, load_encoder
 from newfound.errors import InputError
-from newfound.methods import METHODS, autoencoding, resolve_config
-from newfound.methods.autoencoding import (
-    Coded,
-    DCNConfig,
-    DECConfig,
-    follow,
-    refine,
-    train_published,
-)
+from newfound.methods import METHODS, autoencoding, dcn, resolve_config
+from newfound.methods.autoencoding import Coded, DECConfig, refine
+from newfound.methods.dcn import DCNConfig, follow, train_published
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training import autoencoder
@@ -207,9 +201,10 @@ def test_only_dcn_weights_the_reconstruction(
     encoder: Encoder, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights: list[float] = []
-    monkeypatch.setattr(
-        autoencoding, "refine", lambda coded, config, weight, seed, stages: weights.append(weight)
-    )
+    for module in (autoencoding, dcn):
+        monkeypatch.setattr(
+            module, "refine", lambda coded, config, weight, seed, stages: weights.append(weight)
+        )
     for method in ("sae", "dec", "dcn"):
         fit(method, encoder, task.texts, epochs=1)
     assert weights == [0.0, 0.1]
@@ -276,7 +271,7 @@ def test_dead_code_units_are_noted(encoder: Encoder, task: SmallTask) -> None:
     with torch.no_grad():
         start.model.encoder[-2].weight[:3] = -100.0
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
-    notes = autoencoding._finalise(wanted, start, "sae").notes
+    notes = autoencoding.finalise_codes(wanted, start, "sae").notes
     assert notes == ["3 of the 10 code units are zero for every text"]
 
 

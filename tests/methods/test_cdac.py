@@ -15,9 +15,9 @@ from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.methods import cdac
 from newfound.methods.cdac import CDACConfig, train_on_pairs
-from newfound.methods.self_training import start_logits
 from newfound.progress import Stages
 from newfound.training.losses.pairwise import threshold_schedule
+from newfound.training.self_training import start_logits
 
 SEEDS = (0, 1, 2, 3, 4)
 

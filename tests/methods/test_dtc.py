@@ -12,11 +12,11 @@ from support.drawn_states import Drawn, draw
 from torch import Tensor
 
 from newfound.methods import dtc
-from newfound.methods import self_training as refining
 from newfound.methods.dtc import AveragedTarget, DTCConfig
-from newfound.methods.self_training import assignments, main_directions
 from newfound.progress import Stages
+from newfound.training import self_training as refining
 from newfound.training.losses.student_t import target_distribution
+from newfound.training.self_training import assignments, main_directions
 
 CONFIG = DTCConfig(warm_up=2, epochs=30, learning_rate=3e-3, batch=64, tolerance=0.0, starts=3)
 

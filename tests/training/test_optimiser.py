@@ -1,5 +1,7 @@
 """The optimiser: schedule, decay, accumulation, divergence."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -36,6 +38,20 @@ def test_steps_equal_torch_adamw() -> None:
         plain.step()
     assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
     assert torch.allclose(ours.bias, theirs.bias, atol=1e-6)
+
+
+def test_steps_on_a_cpu_do_not_import_the_compiler() -> None:
+    code = """
+import sys, torch
+from newfound.encoding.batching import Batch
+from newfound.training.optimiser import Optimiser
+module = torch.nn.Linear(3, 2)
+optimiser = Optimiser([module], 0.1)
+optimiser.accumulate(lambda batch: {"x": module(torch.ones(2, 3)).sum()}, Batch.of(torch.arange(2)))
+optimiser.step()
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_gradients_of_terms_accumulate_and_losses_are_averaged_by_name() -> None:

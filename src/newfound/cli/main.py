@@ -5,8 +5,6 @@
 """
 
 import argparse
-import atexit
-import gc
 import io
 import os
 import shlex
@@ -77,19 +75,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def command() -> NoReturn:
-    """Run `newfound`, then end the process at once.
-
-    Python would first take torch's modules apart one by one, which takes half a second.
-    """
+    """Run the command `newfound` and end the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
-    code = main()
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # main has flushed what matters
-        pass
-    os._exit(code)
+    sys.exit(main())
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
@@ -160,16 +148,13 @@ SPINS = "2000"  # about as long as a small matrix product takes
 
 
 def _prepare_process() -> None:
-    """Set what torch, numpy and Python read before they do their work."""
+    """Set what torch and numpy read when they are loaded."""
     # Torch's threads spin while they wait, which is slow as soon as another program wants a
     # core; not spinning at all is slow where they wait for each other often. So they spin
     # shortly. The value is read when torch is loaded, so it is set before.
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # numpy's linear algebra is small here, and its threads cannot be told not to spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imports make many objects and hardly any garbage: looking for it often takes a tenth of
-    # their time.
-    gc.set_threshold(100_000)
 
 
 def _drop_output() -> None:

@@ -1,9 +1,10 @@
 """Words and word pairs that set a category apart: class-based TF-IDF without a stop word list."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
 
 from newfound.data.words import BREAK, overlap, same_stem, unspaced, words
 
@@ -20,53 +21,12 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ByCategory:
-    """A number for some terms of each category: a sparse [K, V], row after row.
-
-    scipy's would do; but importing it costs every start more time than all that is counted here.
-    """
-
-    starts: Integers  # [K + 1] where the entries of a category begin, and the end
-    terms: Integers  # [nonzeros] rising within a category
-    values: Floats  # [nonzeros]
-    width: int  # V
-
-    @classmethod
-    def of(
-        cls, rows: Integers, terms: Integers, values: Floats, shape: tuple[int, int]
-    ) -> "ByCategory":
-        """Entries in any order, each place at most once."""
-        order = np.lexsort((terms, rows))
-        starts = np.searchsorted(rows[order], np.arange(shape[0] + 1))
-        return cls(starts, terms[order], values[order].astype(np.float64), shape[1])
-
-    @property
-    def rows(self) -> Integers:
-        """[nonzeros] the category of each entry."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-    def total(self) -> Floats:
-        """[V] sums over the categories."""
-        sums: Floats = np.bincount(self.terms, self.values, minlength=self.width).astype(float)
-        return sums
-
-    def look_up(self, rows: Integers, terms: Integers) -> Floats:
-        """[n] the numbers at these places; 0 where there is none."""
-        if not len(self.terms):
-            return np.zeros(len(rows))
-        places = self.rows * self.width + self.terms  # rising
-        wanted = rows * self.width + terms
-        found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-        return np.where(places[found] == wanted, self.values[found], 0.0)
-
-
-@dataclass(frozen=True)
 class Terms:
     """How many texts of each category hold each word and each pair of neighbouring words."""
 
     names: list[str]  # [V] as shown
     parts: Integers  # [V, 2] a pair's two words as indices into the terms, -1 for a word
-    counts: ByCategory  # [K, V] texts of the category that hold the term
+    counts: csr_array  # [K, V] texts of the category that hold the term
     sizes: Integers  # [K] texts counted
 
 
@@ -112,42 +72,36 @@ def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
     return Terms(
         names=names,
         parts=np.concatenate([np.full((len(kept), 2), -1), parts]),
-        counts=_side_by_side([(by_word, kept), (by_pair, common)]),
+        counts=hstack([by_word[:, kept], by_pair[:, common]], format="csr"),
         sizes=np.bincount(owner, minlength=categories),
     )
 
 
-def _count(term: Integers, text: Integers, owner: Integers, shape: tuple[int, int]) -> ByCategory:
+def _count(term: Integers, text: Integers, owner: Integers, shape: tuple[int, int]) -> csr_array:
     """Texts of each category that hold each term, from the occurrences of terms in texts."""
     width = max(1, shape[1])
     text, term = np.divmod(np.unique(text * width + term), width)
-    place, count = np.unique(owner[text] * width + term, return_counts=True)
-    return ByCategory.of(place // width, place % width, count, shape)
+    return csr_array((np.ones(len(text)), (owner[text], term)), shape=shape)  # equal places add up
 
 
-def _side_by_side(tables: list[tuple[ByCategory, Integers]]) -> ByCategory:
-    """The named terms of each table, numbered anew one table after the other."""
-    rows, terms, values, width = [], [], [], 0
-    for table, kept in tables:
-        place = np.full(table.width, -1)
-        place[kept] = width + np.arange(len(kept))
-        stays = place[table.terms] >= 0
-        rows.append(table.rows[stays])
-        terms.append(place[table.terms][stays])
-        values.append(table.values[stays])
-        width += len(kept)
-    shape = (len(tables[0][0].starts) - 1, width)
-    return ByCategory.of(np.concatenate(rows), np.concatenate(terms), np.concatenate(values), shape)
+def _rows(table: csr_array) -> Integers:
+    """Give the row of each stored entry [nonzeros]."""
+    return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
 
 
-def _most_common(counts: ByCategory, least: int) -> Integers:
+def _with_values(table: csr_array, values: Floats) -> csr_array:
+    """Store other values [nonzeros] at the places of a table."""
+    return csr_array((values, table.indices, table.indptr), shape=table.shape)
+
+
+def _most_common(counts: csr_array, least: int) -> Integers:
     """Indices of the terms in at least `least` texts, no more than MOST_TERMS, in rising order."""
-    total = counts.total()
+    total = counts.sum(axis=0)
     order = np.argsort(-total, kind="stable")[:MOST_TERMS]
     return np.sort(order[total[order] >= least])
 
 
-def score_terms(terms: Terms, neighbours: Integers) -> ByCategory:
+def score_terms(terms: Terms, neighbours: Integers) -> csr_array:
     """Class-based TF-IDF of each term in each category, [K, V], stored where the counts are.
 
     With n(t, c) the texts of category c that hold term t and n(c) its texts, the score is
@@ -165,10 +119,10 @@ def score_terms(terms: Terms, neighbours: Integers) -> ByCategory:
     neighbours: [K, m] ids of the nearest categories; m may be 0.
     """
     counts = terms.counts
-    columns, rows, total = counts.terms, counts.rows, counts.total()
+    columns, rows, total = counts.indices, _rows(counts), counts.sum(axis=0)
     sizes = terms.sizes.astype(np.float64)
     share = total / max(1.0, sizes.sum())  # [V]
-    rate = (counts.values + PRIOR * share[columns]) / (sizes[rows] + PRIOR)  # [nonzeros]
+    rate = (counts.data + PRIOR * share[columns]) / (sizes[rows] + PRIOR)  # [nonzeros]
     weight = np.array([_weight(name) for name in terms.names])  # [V]
     filled = int((sizes > 0).sum())
     uneven = _unevenness(terms, filled) if filled > 1 else 1 - share
@@ -179,7 +133,7 @@ def score_terms(terms: Terms, neighbours: Integers) -> ByCategory:
         background = _background(counts, rate, sizes, share, neighbours)
         contrast = np.maximum(0.0, np.log(rate / background))
     value = rate * contrast * (uneven * weight)[columns]
-    return replace(counts, values=value)
+    return _with_values(counts, value)
 
 
 def _weight(name: str) -> float:
@@ -194,11 +148,11 @@ def _weight(name: str) -> float:
 def _unevenness(terms: Terms, filled: int) -> Floats:
     """[V] 0 for a term that is as common in every category, 1 for one that keeps to one."""
     counts = terms.counts
-    rate = replace(counts, values=counts.values / np.maximum(1, terms.sizes)[counts.rows])
-    part = rate.values / rate.total()[rate.terms]
-    entropy = replace(counts, values=-part * np.log(part)).total()
+    rate = _with_values(counts, counts.data / np.maximum(1, terms.sizes)[_rows(counts)])
+    part = rate.data / rate.sum(axis=0)[rate.indices]
+    entropy = _with_values(counts, -part * np.log(part)).sum(axis=0)
     # A term in three texts can reach three categories at most: that is its evenest spread.
-    reach = np.minimum(filled, counts.total())
+    reach = np.minimum(filled, counts.sum(axis=0))
     return np.clip(1 - entropy / np.log(np.maximum(2, reach)), 0.0, 1.0)
 
 
@@ -212,39 +166,39 @@ def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool
 
 
 def _background(
-    counts: ByCategory, rate: Floats, sizes: Floats, share: Floats, neighbours: Integers
+    counts: csr_array, rate: Floats, sizes: Floats, share: Floats, neighbours: Integers
 ) -> Floats:
     """[nonzeros] mean rate elsewhere: half all other categories, half the nearest ones."""
     # A rate is a sparse part, from the counts, and a part of the prior that has one factor for the
     # category and one for the term; so no dense [K, V] is needed.
-    rows, columns = counts.rows, counts.terms
+    rows, columns = _rows(counts), counts.indices
     factor = np.where(sizes > 0, 1 / (sizes + PRIOR), 0.0)  # [K], an empty category has no rates
-    scaled = replace(counts, values=counts.values * factor[rows])
-    everywhere = scaled.total() + PRIOR * share * factor.sum()
+    scaled = _with_values(counts, counts.data * factor[rows])
+    everywhere = scaled.sum(axis=0) + PRIOR * share * factor.sum()
     others = (everywhere[columns] - rate) / ((sizes > 0).sum() - 1)
     found = (sizes[neighbours] > 0).sum(axis=1)  # [K] neighbours that have texts
     near = np.zeros(len(rate))
     for other in neighbours[rows].T:  # [nonzeros] a neighbour of each entry's category
-        near += scaled.look_up(other, columns) + PRIOR * share[columns] * factor[other]
+        near += scaled[other, columns] + PRIOR * share[columns] * factor[other]
     near /= np.maximum(1, found)[rows]
     return np.where(found[rows] > 0, (others + near) / 2, others)
 
 
-def choose_keywords(terms: Terms, scores: ByCategory, count: int) -> list[list[str]]:
+def choose_keywords(terms: Terms, scores: csr_array, count: int) -> list[list[str]]:
     """The best terms of each category, [K][at most count], none saying what another says."""
     return [_choose(terms, scores, category, count) for category in range(len(terms.sizes))]
 
 
-def _choose(terms: Terms, scores: ByCategory, category: int, count: int) -> list[str]:
-    row = slice(scores.starts[category], scores.starts[category + 1])
-    value, texts = scores.values[row], terms.counts.values[row]
+def _choose(terms: Terms, scores: csr_array, category: int, count: int) -> list[str]:
+    row = slice(scores.indptr[category], scores.indptr[category + 1])
+    value, texts = scores.data[row], terms.counts.data[row]
     # One text proves nothing in a category of many, and a few nothing in one of thousands.
     least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
     faint = FAINT * value.max(initial=0.0)
     enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
     # Names settle ties, so that the order of the rows does not matter.
     ranked = sorted(
-        (-round(float(value[i]), 12), terms.names[scores.terms[row][i]], float(texts[i]))
+        (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(texts[i]))
         for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
     )
     chosen: list[str] = []

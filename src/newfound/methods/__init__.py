@@ -12,6 +12,7 @@ from newfound.errors import InputError
 from newfound.methods import (
     autoencoding,
     cdac,
+    dcn,
     dpn,
     dtc,
     frozen_kmeans,
@@ -99,13 +100,13 @@ METHODS: dict[str, Method] = {
         counting_features=autoencoding.counting_features,
     ),
     "dcn": Method(
-        autoencoding.fit_dcn,
-        autoencoding.DCNConfig,
-        autoencoding.DCN_EFFORTS,
+        dcn.fit,
+        dcn.DCNConfig,
+        dcn.EFFORTS,
         "dec with the reconstruction error added",
         "Yang et al., Towards K-means-friendly Spaces, ICML 2017",
         uses_labels=False,
-        counting_features=autoencoding.counting_features,
+        counting_features=dcn.counting_features,
     ),
     "bert": Method(
         frozen_kmeans.fit,

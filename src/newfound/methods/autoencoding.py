@@ -1,23 +1,20 @@
-"""SAE, DEC and DCN: k-means on the codes of an autoencoder, and two ways to refine both.
+"""SAE and DEC: k-means on the codes of an autoencoder, and a refinement of both.
 
-All three read TF-IDF weights of words, not the encoder, and use no labels.
+Both, and DCN (`dcn`), read TF-IDF weights of words, not the encoder, and use no labels.
 
 1. Train an autoencoder on the TF-IDF weights of the texts.
 2. Run k-means on its codes. SAE ends here.
-3. DEC (Xie et al., ICML 2016): self-train encoder and centres, so that the soft assignments of
-   codes to centres approach a sharper target.
-   DCN in TEXTOIR, which the DPN paper used: the same with a weighted reconstruction error (IDEC;
-   Guo et al., IJCAI 2017). With `published`, the DCN of Yang et al. (ICML
-   2017): codes are pulled to their centre, and centres follow the codes one by one.
+3. DEC (Xie et al., ICML 2016): train the soft assignments of the codes to the centres towards their
+   own sharper version, which moves the encoding half and the centres.
 4. A text belongs to the nearest centre.
 
 Departures from TEXTOIR:
 
-- The vocabulary comes from the training texts only, because validation texts are of known
-  categories only.
-- Dead code units are negated (`autoencoder.flip_dead_units`).
-- Texts are split into words as everywhere in this package, so one-letter words and scripts
-  without spaces count.
+- The vocabulary comes from the training texts only, as the validation part holds known categories
+  only.
+- Dead code units are reinitialised (`autoencoder.wake`).
+- Words are tokenised as everywhere in this package, so that one-letter words and scripts without
+  spaces count.
 """
 
 from collections.abc import Iterator
@@ -29,12 +26,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.clustering.distances import full_precision, nearest
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.batching import Batch
 from newfound.encoding.loading import Encoder
 from newfound.errors import InputError
 from newfound.methods.finalisation import finalise_with_centres
@@ -53,20 +48,17 @@ from newfound.training.losses.student_t import (
     soft_assignment,
     target_distribution,
 )
-from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import count_categories
-
-INITIAL_COUNT = 100.0  # texts that a centre of the published DCN counts for at the start
 
 
 @dataclass(frozen=True)
 class AutoencoderConfig:
-    """Settings of the autoencoder, which all three methods share; defaults follow TEXTOIR."""
+    """Settings of the autoencoder, which SAE, DEC and DCN share; defaults follow TEXTOIR."""
 
     vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
     activation: Literal["relu", "linear"] = setting("relu", "activation of the code units")
-    waking: bool = setting(True, "negate the weights of code units that are zero for every text")
+    waking: bool = setting(True, "reinitialise code units that are zero for every text")
     epochs: int = setting(5000, "epochs of the autoencoder")
     batch: int = setting(4096, "texts per step of the autoencoder", low=1)
     learning_rate: float = setting(1e-3, "learning rate of Adam for the autoencoder")
@@ -74,6 +66,10 @@ class AutoencoderConfig:
         1e-7, "epsilon of Adam, as in Keras; gradients are so small that it limits the steps"
     )
     starts: int = setting(10, "k-means starts", low=1)
+
+    def training(self) -> tuple[int, int, float]:
+        """Return the epochs, texts per step and learning rate of the autoencoder."""
+        return self.epochs, self.batch, self.learning_rate
 
 
 @dataclass(frozen=True)
@@ -103,40 +99,18 @@ class DECConfig(RefinementConfig):
     """Settings of DEC."""
 
 
-@dataclass(frozen=True)
-class DCNConfig(RefinementConfig):
-    """Settings of DCN."""
-
-    reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
-    published: bool = setting(
-        False, "the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
-    )
-    published_pretraining: int = setting(50, "epochs of its autoencoder")
-    published_epochs: int = setting(100, "epochs of its joint training")
-    published_batch: int = setting(256, "texts per step of both", low=1)
-    published_learning_rate: float = setting(1e-4, "learning rate of Adam for both")
-    published_pull: float = setting(
-        0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
-    )
-
-
 # Thousands of epochs take too long on a CPU: fewer and smaller steps.
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {"epochs": 15, "batch": 256, "epsilon": 1e-8, "starts": 5},
     "balanced": {"epochs": 30, "batch": 256, "epsilon": 1e-8},
     "best": {},
 }
-_FEWER: dict[str, dict[str, Any]] = {
+FEWER_STEPS: dict[str, dict[str, Any]] = {
     "fast": {"iterations": 300, "refresh": 50},
     "balanced": {"iterations": 1000},
     "best": {},
 }
-DEC_EFFORTS = {effort: EFFORTS[effort] | _FEWER[effort] for effort in EFFORTS}
-DCN_EFFORTS = {
-    "fast": DEC_EFFORTS["fast"] | {"published_pretraining": 15, "published_epochs": 5},
-    "balanced": DEC_EFFORTS["balanced"] | {"published_epochs": 20},
-    "best": {},
-}
+DEC_EFFORTS = {effort: EFFORTS[effort] | FEWER_STEPS[effort] for effort in EFFORTS}
 
 
 @dataclass(frozen=True)
@@ -167,7 +141,7 @@ def fit_sae(
     cache: Path | None = None,
 ) -> Fitted:
     """Find categories by k-means on the codes of an autoencoder."""
-    return _finalise(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
+    return finalise_codes(task, cluster_codes(task, encoder, config, seed, stages, cache), "sae")
 
 
 def fit_dec(
@@ -182,25 +156,7 @@ def fit_dec(
     """Find categories with DEC."""
     coded = cluster_codes(task, encoder, config, seed, stages, cache)
     refine(coded, config, 0.0, seed, stages)
-    return _finalise(task, coded, "dec")
-
-
-def fit_dcn(
-    task: Task,
-    encoder: Encoder,
-    config: DCNConfig,
-    *,
-    seed: int,
-    stages: Stages,
-    cache: Path | None = None,
-) -> Fitted:
-    """Find categories with DCN, TEXTOIR's or the published one."""
-    coded = cluster_codes(task, encoder, config, seed, stages, cache)
-    if config.published:
-        train_published(coded, config, seed, stages)
-    else:
-        refine(coded, config, config.reconstruction, seed, stages)
-    return _finalise(task, coded, "dcn")
+    return finalise_codes(task, coded, "dec")
 
 
 def counting_features(
@@ -212,7 +168,7 @@ def counting_features(
     stages: Stages,
     cache: Path | None = None,
 ) -> Tensor:
-    """Return the codes [N, code] that the three methods count categories with."""
+    """Return the codes [N, code] that SAE, DEC and DCN count categories with."""
     trained = train_on_words(task, encoder, config, seed, stages, cache)
     return codes_of(trained.model, trained.bags)
 
@@ -226,11 +182,8 @@ def train_on_words(
     cache: Path | None,
 ) -> Trained:
     """Train the autoencoder on the task's texts; the encoder only gives the device."""
-    epochs, batch, rate = config.epochs, config.batch, config.learning_rate
-    if isinstance(config, DCNConfig) and config.published:
-        epochs, batch = config.published_pretraining, config.published_batch
-        rate = config.published_learning_rate
-    torch.manual_seed(seed)  # initial weights are drawn on the CPU: equal on every device
+    epochs, batch, rate = config.training()
+    torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
     model = AutoencoderFeatures.from_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
     ).to(encoder.backbone.words.weight.device)
@@ -271,9 +224,9 @@ def cluster_codes(
 def refine(
     coded: Coded, config: RefinementConfig, reconstruction: float, seed: int, stages: Stages
 ) -> None:
-    """Train encoder and centres towards a sharper target, in place.
+    """Train the encoding half and the centres towards sharper assignments, in place.
 
-    With a weight for the `reconstruction` error the decoder is trained, too (IDEC).
+    With a weight for the `reconstruction` error the decoding half is trained, too (IDEC).
     """
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     weights = [*model.encoder.parameters(), centres.requires_grad_()]
@@ -285,7 +238,7 @@ def refine(
             if step % config.refresh == 0:
                 targets, labels, line = _refreshed(model, bags, centres, before)
                 coded.history.append(line | {"stage": "refining", "step": step})
-                # The first refresh has no earlier clusters to compare with.
+                # At the first refresh there is nothing yet that could have moved.
                 if before is not None and line["moved"] < config.tolerance:
                     break
                 before = labels
@@ -293,7 +246,7 @@ def refine(
                 break
             given = bags.dense(rows)
             codes = model.encoder(given)
-            # Targets are indexed by text, because batches are in random order.
+            # Targets are kept by text, so a batch in any order finds its own.
             loss = self_training_loss(soft_assignment(codes, centres), targets[rows])
             if reconstruction > 0:
                 loss = loss + reconstruction * F.mse_loss(decoder(codes), given)
@@ -339,53 +292,8 @@ def _descend(
     torch._foreach_add_(weights, speeds, alpha=-config.refine_learning_rate)
 
 
-def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
-    """Train as Yang et al.: reconstruct, pull codes to their centres, move centres to codes."""
-    model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
-    counts = centres.new_full((len(centres),), INITIAL_COUNT)
-
-    def joint(batch: Batch) -> dict[str, Tensor]:
-        given = bags.dense(batch.rows)
-        codes = model.encoder(given)
-        clusters = nearest(codes.detach(), centres)[0]
-        follow(centres, counts, codes.detach(), clusters)
-        apart = (codes - centres[clusters]).square().sum(1).mean()
-        error = (decoder(codes) - given).square().sum(1).mean()
-        return {"reconstruction": error, "distance": config.published_pull / 2 * apart}
-
-    optimiser = Optimiser(
-        [model.encoder, decoder], config.published_learning_rate, weight_decay=0.0
-    )
-    draw = torch.Generator().manual_seed(seed)
-    with stages.stage("refining", config.published_epochs) as advance, tensor_cores():
-        for epoch in range(1, config.published_epochs + 1):
-            for rows in batches_of(len(bags), config.published_batch, bags.device, draw):
-                optimiser.accumulate(joint, Batch.of(rows))
-                optimiser.step()
-            means = optimiser.epoch_means()
-            coded.history.append(
-                {"stage": "refining", "epoch": epoch, "loss": sum(means.values())} | means
-            )
-            advance(1)
-
-
-@torch.no_grad()
-def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> None:
-    """Move each centre to the running mean of its codes, in place: c += 1, m += (z - m) / c.
-
-    For a whole batch [B, d] this recursion has a closed form.
-    """
-    # A product with one-hot rows is deterministic on a GPU.
-    numbers = torch.arange(len(centres), device=codes.device)
-    chosen = (clusters[:, None] == numbers).to(codes.dtype)  # [B, K]
-    new = counts + chosen.sum(0)
-    with full_precision(codes.device):
-        centres.copy_((counts[:, None] * centres + chosen.T @ codes) / new[:, None])
-    counts.copy_(new)
-
-
-def _finalise(task: Task, coded: Coded, name: str) -> Fitted:
-    """Use the centres as prototypes; the nearest one also has the largest soft assignment."""
+def finalise_codes(task: Task, coded: Coded, name: str) -> Fitted:
+    """Take the centres as prototypes: the nearest one has the largest soft assignment, too."""
     notes = []
     if task.known:
         notes.append(f"{name} ignores labels: they only name the nearest clusters")

@@ -38,7 +38,6 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, refine, start_logits
 from newfound.progress import Stages
 from newfound.training.losses.pairwise import (
     choose_pairs,
@@ -50,6 +49,7 @@ from newfound.training.losses.pairwise import (
 from newfound.training.losses.student_t import target_distribution
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.self_training import RefiningConfig, refine, start_logits
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from newfound.devices import plain
 from newfound.encoding.backbone import Backbone
@@ -24,51 +25,50 @@ Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
 Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms and batch shapes
 
 
-class HostAdamW:
-    """What torch.optim.AdamW does on a CPU, without the seconds that its first use takes to import.
+class CpuAdamW:
+    """The part of torch.optim.AdamW that a CPU needs: its state and its fused step.
 
-    groups: weights that share a decay. The step is torch's own fused one.
+    torch.optim.AdamW imports torch's compiler (torch._dynamo) when it is first used, which takes
+    about a second; the public function that computes its steps does not. docs/performance.md has
+    the measurement.
+
+    groups: weights that share a decay. rate: the learning rate, a number that may change in place.
     """
 
-    def __init__(self, groups: list[tuple[list[Tensor], float]], epsilon: float = 1e-8) -> None:
-        self.epsilon = epsilon
-        self.groups = [
-            (
-                weights,
-                [torch.zeros_like(w) for w in weights],  # means of gradients
-                [torch.zeros_like(w) for w in weights],  # means of their squares
-                [torch.zeros(()) for _ in weights],  # steps done
-                decay,
-            )
-            for weights, decay in groups
-        ]
-        self.state = {  # what is remembered of each weight, as torch.optim calls it
-            weight: dict(zip(("exp_avg", "exp_avg_sq", "step"), memory, strict=True))
-            for weights, *memories, _ in self.groups
-            for weight, *memory in zip(weights, *memories, strict=True)
+    def __init__(
+        self, groups: list[tuple[list[Tensor], float]], rate: Tensor, epsilon: float = 1e-8
+    ) -> None:
+        self.groups, self.rate, self.epsilon = groups, rate, epsilon
+        self.state = {  # of each weight, by the names that torch.optim uses
+            weight: {
+                "step": torch.zeros(()),
+                "exp_avg": torch.zeros_like(weight),
+                "exp_avg_sq": torch.zeros_like(weight),
+            }
+            for weights, _ in groups
+            for weight in weights
         }
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """One step along the weights' gradients."""
-        for weights, means, squares, steps, decay in self.groups:
-            torch._foreach_add_(steps, 1)
-            torch._fused_adamw_(
+    def step(self) -> None:
+        """Take one step along the weights' gradients."""
+        for weights, decay in self.groups:
+            states = [self.state[weight] for weight in weights]
+            adamw(
                 weights,
-                [w.grad for w in weights if w.grad is not None],
-                means,
-                squares,
+                [weight.grad for weight in weights if weight.grad is not None],
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
                 [],
-                steps,
-                lr=rate,
+                [state["step"] for state in states],
+                fused=True,
+                amsgrad=False,
                 beta1=0.9,
                 beta2=0.999,
+                lr=self.rate,
                 weight_decay=decay,
                 eps=self.epsilon,
-                amsgrad=False,
                 maximize=False,
-                grad_scale=None,
-                found_inf=None,
             )
 
 
@@ -172,7 +172,7 @@ class Optimiser:
                 capturable=True,
             )
             if on_gpu
-            else HostAdamW(groups, epsilon)
+            else CpuAdamW(groups, self._rate, epsilon)
         )
         for weight in self.parameters:
             weight.grad = torch.zeros_like(weight)
@@ -253,10 +253,7 @@ class Optimiser:
 
     def _move(self) -> None:
         grads = [weight.grad for weight in self.parameters if weight.grad is not None]
-        if isinstance(self._adamw, HostAdamW):
-            self._adamw.step(float(self._rate))
-        else:
-            self._adamw.step()
+        self._adamw.step()
         torch._foreach_zero_(grads)
 
     @torch.no_grad()

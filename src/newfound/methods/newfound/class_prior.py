@@ -3,7 +3,7 @@
 1. `estimate_class_prior` reads the sizes of known categories off their numbers of labels.
 2. `size_variation` measures how much known categories differ in size beyond chance.
 3. `update_class_prior` then mixes in the sizes that a clustering found: the more known categories
-   differ, the less the labels say of the sizes of novel ones.
+   differ, the less is known about the sizes of novel ones.
 """
 
 import math
@@ -11,11 +11,11 @@ import math
 import torch
 from torch import Tensor
 
-SMOOTHING = 4  # pseudo-counts added to a category's number of labels: few labels say little
+SMOOTHING = 4  # pseudo-counts added to a category's number of labels: few labels are unreliable
 MIN_UNLABELLED = 0.5  # share of a category left to be found, however many labels it has
 CHANCE = 2.0  # standard deviations by which numbers of labels may differ by chance
 EVEN_WEIGHT = 0.1  # variation at which the sizes found count as much as the estimated ones
-TYPICAL = 0.3  # variation that labels must be able to tell from chance to be relied on
+TYPICAL = 0.3  # variation that must be distinguishable from chance for labels to be relied on
 
 
 def estimate_class_prior(targets: Tensor, k: int, *, from_labels: bool = True) -> Tensor:

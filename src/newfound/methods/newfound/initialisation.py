@@ -2,7 +2,7 @@
 
 A model that trains on its own pseudo-labels confirms its own mistakes: features move to where the
 labels put them, and two categories that began as one stay merged. So a round passes on nothing but
-its labels; the next starts anew from points that no training has moved.
+its labels; the next starts again from points that no training has moved.
 
 1. Run k-means with the labelled texts pinned, and improve it by split-merge moves.
 2. Update the class prior by the sizes found (`class_prior.update_class_prior`).

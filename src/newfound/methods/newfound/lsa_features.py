@@ -1,4 +1,4 @@
-"""TF-IDF/LSA features: what the words of a text say beside the features of an encoder.
+"""TF-IDF/LSA features: the words of a text, to use beside the features of an encoder.
 
 A sentence encoder places texts about similar things close together: two content management systems,
 two kinds of transfer. Where categories follow a name (one system, not the other), words separate
@@ -29,7 +29,6 @@ OTHER_WEIGHTS = (0.0, 0.25, 0.75, 1.0, 1.5, 2.0)  # used if the labels show them
 MAX_LABELLED = 4_000  # labelled texts compared, so that time does not grow with their square
 
 
-@torch.no_grad()
 def lsa_features(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
     """Return LSA features [N, width]: TF-IDF rows of length one along their main directions.
 
@@ -40,33 +39,17 @@ def lsa_features(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
     width, wider = min(width, n, vocabulary), min(width + SPARE, n, vocabulary)
     if width == 0:
         return torch.empty(n, 0)
-    order = np.argsort(words, kind="stable")
-    table = SparseTable(rows, words, values, n)  # [N, V]
-    turned = SparseTable(words[order], rows[order], values[order], vocabulary)  # [V, N]
-    generator = torch.Generator().manual_seed(seed)
-    basis = torch.linalg.qr(table @ torch.randn(vocabulary, wider, generator=generator))[0]
-    for _ in range(PASSES):
-        basis = torch.linalg.qr(table @ (turned @ basis))[0]
-    inside = turned @ basis  # [V, wider]
-    _, axes = torch.linalg.eigh(inside.T @ inside)  # shortest first
-    lengths = (inside @ axes).norm(dim=0)
-    return basis @ (axes * lengths).flip(1)[:, :width]
-
-
-class SparseTable:
-    """A table by its entries, row after row, that can be multiplied by a dense one."""
-
-    def __init__(
-        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, height: int
-    ) -> None:
-        starts = np.searchsorted(rows, np.arange(height))
-        self.starts, self.columns = torch.from_numpy(starts), torch.from_numpy(columns)
-        self.values = torch.from_numpy(values)
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return F.embedding_bag(
-            self.columns, dense, self.starts, mode="sum", per_sample_weights=self.values
-        )
+    table = torch.sparse_coo_tensor(
+        torch.from_numpy(np.stack([rows, words])),
+        torch.from_numpy(values),
+        (n, vocabulary),
+        check_invariants=True,
+        is_coalesced=True,  # sorted by text and word, each once
+    )
+    with torch.random.fork_rng(devices=[]):  # svd_lowrank draws from the global generator
+        torch.default_generator.manual_seed(seed)
+        left, lengths, _ = torch.svd_lowrank(table, q=wider, niter=PASSES)
+    return (left * lengths)[:, :width]
 
 
 def weighted_words(tokens: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

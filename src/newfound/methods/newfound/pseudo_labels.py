@@ -1,6 +1,6 @@
-"""Pseudo-label training with priors: swapped prediction that uses what the labels say of all texts.
+"""Pseudo-label training with priors that come from the labels.
 
-Beside the plain form (`training.swapped_prediction`):
+It differs from swapped prediction without priors (`training.swapped_prediction`):
 
 1. The log-odds that a text is known are added to its scores of known categories before the optimal
    transport.
@@ -29,7 +29,7 @@ WITHOUT_MOVES = 0.2  # share of the epochs, at the end, without split-merge move
 
 @dataclass(frozen=True, eq=False)
 class Priors:
-    """What the labels say of the unlabelled texts."""
+    """Priors of the unlabelled texts, estimated from the labels."""
 
     known_log_odds: Tensor  # [N]: that a text is of a known category, from its neighbours' labels
     known_prior: bool  # whether pseudo-labels use these log-odds

@@ -20,12 +20,12 @@ from newfound.encoding.batching import Batch, Cells
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.loading import load_encoder
 from newfound.methods import METHODS, resolve_config
-from newfound.methods import self_training as refining
 from newfound.methods.fitted import Fitted
-from newfound.methods.self_training import RefiningConfig, Refresh, assignments, refine
 from newfound.progress import Stages
+from newfound.training import self_training as refining
 from newfound.training.losses.student_t import soft_assignment, target_distribution
 from newfound.training.pretraining import validation_inputs
+from newfound.training.self_training import RefiningConfig, Refresh, assignments, refine
 
 BOTH = ["dtc", "cdac+"]
 # Settings with which a tiny encoder learns within a second.
