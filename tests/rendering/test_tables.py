@@ -426,8 +426,25 @@ def test_summary_takes_our_prototype_score_and_the_better_one_of_others() -> Non
         fake_line("banking", "dpn", 0, effort="fast"),
         fake_line("banking", "dec", 0),
         fake_line("banking", "newfound", 0, known_ratio=0.25),
+        fake_line("banking", "newfound", 0, encoder="mpnet"),
     ]
     _, first, second = rows_of(summary_table([*ours, other, *hidden]))
-    assert first[:4] == ["DPN (`dpn`)", "minilm", "74.0 / 79.0 / 50.0", NONE]
-    assert second[:4] == ["`newfound`", "minilm", "87.5 / 91.0 / 79.0", NONE]
+    assert first == ["DPN", "74.0 / 79.0 / 50.0", NONE, NONE]
+    assert second == ["`newfound`, best", "87.5 / 91.0 / 79.0", NONE, NONE]
     assert summary_table(hidden) == "No runs yet.\n"
+
+
+def test_summary_lists_other_methods_first_and_our_efforts_in_order() -> None:
+    lines = [
+        fake_line("banking", "newfound", 0, effort=effort)
+        for effort in ("best", "fast", "balanced")
+    ]
+    lines += [fake_line("banking", method, 0) for method in ("dpn", "laskm", "bert")]
+    _, *rows = rows_of(summary_table(lines))
+    assert [row[0] for row in rows] == [
+        "LASKM",
+        "DPN",
+        "`newfound`, fast",
+        "`newfound`, balanced",
+        "`newfound`, best",
+    ]
