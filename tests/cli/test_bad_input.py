@@ -327,9 +327,9 @@ def test_what_is_not_a_run_stays_even_with_force(
     folder.mkdir()
     (folder / "chapter.txt").write_text("years of work")
     said = refuse("discover", table, "-o", folder, *force)
-    assert said.startswith(f"{folder} exists and is not a run of newfound; it is not touched")
+    assert said.startswith(f"{folder} exists and is not a run folder, so it is not replaced")
     assert "not a run of newfound" in refuse("demo", "-o", folder)
-    assert "is a file; name a folder" in refuse("discover", table, "-o", table, *force)
+    assert "is a file; give a folder" in refuse("discover", table, "-o", table, *force)
     assert "cannot write" in refuse("discover", table, "-o", table / "run", *force)
 
 
