@@ -228,7 +228,7 @@ def test_another_delimiter_is_read_and_said(
         (["--max-tokens", "1"], "--max-tokens must be at least 3, not 1"),
         (["--validation-share", "1.5"], "--validation-share must be from 0 to 0.9, not 1.5"),
         (["--validation-share", "nan"], "--validation-share must be from 0 to 0.9, not nan"),
-        (["--cache", "/dev/null/x"], "the cache folder /dev/null/x cannot be made"),
+        (["--cache", "/dev/null/x"], "cannot create the cache folder /dev/null/x"),
         (["--set", "epochs"], "--set takes NAME=VALUE (such as epochs=3), not 'epochs'"),
         (["--set", "=3"], "--set takes NAME=VALUE"),
         (["--set", "speed=3"], "method dpn has no setting 'speed'; it has "),

@@ -105,7 +105,7 @@ def test_other_settings_of_a_method_are_another_row() -> None:
 def test_table_2_shows_methods_that_the_paper_lacks() -> None:
     table = table2([fake_line(method="own"), fake_line(method="dpn-coupled")])
     assert row_of(table, "`own`")[-2:] == [NONE, NONE]
-    assert row_of(table, "DPN, the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
+    assert row_of(table, "DPN, as in the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
     table = table2([fake_line(method="dac")])
     assert row_of(table, "DAC")[-2:] == ["63.63 / 69.60 / 45.44", "64.63"]
 
@@ -221,7 +221,7 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
         fake_line("banking", estimated=None),
     ]
     table = table4(lines)
-    unknown, papers_way = table.split("The paper's way")
+    unknown, papers_way = table.split("Estimated as in the paper")
     assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
     assert row_of(unknown, "encoder before training")[1] == "72.0 ± 2.8 (seeds 0, 1)"
     assert row_of(unknown, "whole run of `dpn`, minilm")[1] == "71.0 (seeds 0)"

@@ -57,7 +57,7 @@ def _name(row: Row) -> str:
 
 
 def _accuracy(row: Row) -> str:
-    """Return ours by the nearest prototype; of another method the better way to score."""
+    """Return the accuracy by the nearest prototype, or for other methods by the better way."""
     readings = [
         [statistics.fmean(line["scores"][by][score] for line in row.lines) for score in SCORES]
         for by in (("prototype",) if row.method == OURS else ("prototype", "kmeans"))
