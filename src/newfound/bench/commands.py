@@ -1,7 +1,7 @@
-"""The commands of `newfound bench`, run with parsed options.
+"""The commands of `newfound bench`.
 
-`run` and `count` import neither rich nor matplotlib, so that they work where only the packages for
-training are installed.
+`run` and `count` import neither rich nor matplotlib, so that they work with only the packages for
+training installed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from newfound.errors import InputError
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
 
-# Makes one run: its result line, and a message about it.
+# Makes one run; returns its result line and a message.
 Measure = Callable[["Plan", DataSet, Path | None], tuple[Line, str]]
 
 
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def count(options: argparse.Namespace) -> int:
-    """Run `newfound bench count`: on the features after pretraining, which are Semi-KM's."""
+    """Run `newfound bench count`: on pretrained features, which are those of Semi-KM."""
     from newfound.bench.runner import Plan, count_plan
     from newfound.bench.runner import count as count_one
 
@@ -70,14 +70,14 @@ def _measure_all(
     head: Callable[["Plan"], Line],
     measure: Measure,
 ) -> int:
-    """Measure every plan that has no line yet; return 1 if one of them failed."""
+    """Run every plan that has no line yet; return 1 if a run failed."""
     plans = make_plans(options, methods)
-    keys = [key_of(head(plan)) for plan in plans]  # settings are checked here, before any work
+    keys = [key_of(head(plan)) for plan in plans]  # checks the settings before any work
     place = SEARCH if getattr(options, "search", False) else RESULTS
     outs = [getattr(options, "out", place / f"{plan.data_set}.jsonl") for plan in plans]
     there = {key_of(line) for out in set(outs) for line in read_lines(out)}
     todo = [(p, out) for p, key, out in zip(plans, keys, outs, strict=True) if key not in there]
-    _report(f"{len(plans)} runs; {len(plans) - len(todo)} have their lines already")
+    _report(f"{len(plans)} runs; {len(plans) - len(todo)} already have a result line")
     if not todo:
         return 0
     folder = data_folder(getattr(options, "data", None))
@@ -91,9 +91,7 @@ def _measure_all(
                 line, message = measure(plan, data[plan.data_set], cache_of(plan))
                 append_line(out, line)
             except KeyboardInterrupt:
-                _report(
-                    "interrupted: finished runs are kept; run the same command again for the others"
-                )
+                _report("interrupted; finished runs are kept, run the same command for the others")
                 return 130
             except InputError as error:
                 failed += 1
@@ -105,19 +103,19 @@ def _measure_all(
             else:
                 _report(f"{title}: {message} ({line['seconds']['total']:.0f} s)")
     if failed:
-        _report(f"{failed} of {len(todo)} runs failed; run the same command to try them again")
+        _report(f"{failed} of {len(todo)} runs failed; run the same command to repeat them")
     return 1 if failed else 0
 
 
 def _title(plan: "Plan") -> str:
-    """Return what messages call a run."""
+    """Return the name of a run in messages."""
     return f"{plan.data_set}, {plan.method}, seed {plan.seed}, known {plan.known_ratio:g}"
 
 
 def _scores(line: Line) -> str:
     """Return a run's accuracies as a message."""
 
-    def cells(scores: dict[str, float]) -> str:  # without labels nothing is known
+    def cells(scores: dict[str, float]) -> str:  # without labels there is no known score
         values = (scores[part] for part in ("all", "known", "novel"))
         return " / ".join(NONE if math.isnan(value) else f"{value:.1f}" for value in values)
 
@@ -129,7 +127,7 @@ def _scores(line: Line) -> str:
 
 
 def splits(options: argparse.Namespace) -> None:
-    """Run `newfound bench splits`: count the texts of every part of a split."""
+    """Run `newfound bench splits`: count the texts of every part of the splits."""
     there = {key_of(line) for line in read_lines(options.out)}
     folder = data_folder(getattr(options, "data", None))
     for data_set in data_sets(options.data_set):
@@ -201,7 +199,7 @@ def table(options: argparse.Namespace) -> None:
 
 
 def _device(options: argparse.Namespace) -> str | None:
-    """Return the device that the user named."""
+    """Return the device given by --device, or None."""
     return getattr(options, "device", None)
 
 

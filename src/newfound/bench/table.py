@@ -1,4 +1,4 @@
-"""A Markdown table of result lines: what `newfound bench table` prints."""
+"""The Markdown table of `newfound bench table`."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ HEADER = ("data set", "method", "effort", "encoder", "known", "labelled", "K", "
 
 
 def result_table(lines: Sequence[Line]) -> str:
-    """Return the runs among result lines as a table, and speed measurements below it.
+    """Return a table of the runs in result lines, followed by speed measurements.
 
     Parameters
     ----------
     lines : sequence of dict
-        Result lines of `newfound bench run` and `newfound bench speed`; others are left out.
+        Result lines of `newfound bench run` and `newfound bench speed`; others are ignored.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def result_table(lines: Sequence[Line]) -> str:
     runs, speed = _runs(lines), section_tables(lines)
     if not runs and not speed:
         raise InputError(
-            "the files hold neither runs nor speed measurements; `newfound bench run` and "
+            "the files have neither runs nor speed measurements; `newfound bench run` and "
             "`newfound bench speed` append them"
         )
     return "\n".join(filter(None, (runs, speed)))

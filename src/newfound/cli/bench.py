@@ -1,6 +1,6 @@
-"""`newfound bench`: repeat the numbers of the paper and of this project.
+"""`newfound bench`: repeat the benchmarks of the paper and of this project.
 
-The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`.
+`newfound.bench.cli` has the parsers of its commands, `newfound.bench.commands` runs them.
 """
 
 import argparse
@@ -10,10 +10,8 @@ from newfound.cli.flags import Commands, HelpFormatter, new_command
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the command with those below it."""
-    group = new_command(
-        commands, "bench", run, "repeat benchmarks: data sets, runs, splits and speed"
-    )
+    """Add the command and its subcommands."""
+    group = new_command(commands, "bench", run, "run benchmarks: data sets, splits, runs and speed")
     add_commands(group)
     for action in group._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -23,9 +21,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int | None:
-    """Run a command below `newfound bench`."""
+    """Run a subcommand of `newfound bench`."""
     try:
         code: int | None = options.measure(options)
         return code
     except KeyboardInterrupt:  # result lines are written one by one
-        raise KeyboardInterrupt("what was finished is kept") from None
+        raise KeyboardInterrupt("results of finished runs are kept") from None

@@ -1,4 +1,4 @@
-"""`newfound info`: what a run found, from what, with which settings."""
+"""`newfound info`: print the categories and the settings of a run."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -10,13 +10,13 @@ from newfound.cli.output import Output, category_table, pairs, run_value
 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "info", run, "print what a run found and how")
+    command = new_command(commands, "info", run, "print the categories and the settings of a run")
     add_run_folder(command)
     add_output_flags(command, works=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the categories and the record of a run."""
+    """Print the categories and the settings of a run."""
     from newfound.storage.run_folder import read_run
 
     result = read_run(options.folder)
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield the record of a run for people."""
+    """Yield the properties of a run as lines of text."""
     settings = value["settings"]
     given = "estimated" if settings.get("n_categories", "auto") == "auto" else "given"
     yield f"texts       {value['texts']:,}, {value['labelled']:,} labelled"
@@ -35,7 +35,7 @@ def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[st
         f"{value['n_novel']:,} novel"
     )
     yield (
-        f"made by     newfound {versions.get('newfound', '?')} on {value['device']}, "
+        f"version     newfound {versions.get('newfound', '?')} on {value['device']}, "
         f"seed {settings.get('seed')}"
     )
     yield f"command     {value['command']}"
