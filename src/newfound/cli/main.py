@@ -148,15 +148,12 @@ SPINS = "2000"  # about the time of a small matrix product
 
 
 def _prepare_process() -> None:
-    """Set environment variables and options that speed up torch, numpy and Python."""
+    """Set environment variables that speed up torch and numpy."""
     # Torch's threads spin while they wait. Long spinning is slow if another program needs the
     # core; no spinning is slow for small operations. Torch reads the value when it is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # numpy's matrices are small here, and its threads would spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imports create many objects but hardly any garbage, and collecting often takes a tenth of
-    # their time.
-    gc.set_threshold(100_000)
 
 
 def _drop_output() -> None:

@@ -187,10 +187,10 @@ def _bag(text: str) -> frozenset[str]:
     return frozenset(words(text)) - {BREAK} or frozenset([text.strip()])
 
 
-def _word_scores(terms: Terms, scores: ByCategory, category: int) -> dict[str, float]:
+def _word_scores(terms: Terms, scores: csr_array, category: int) -> dict[str, float]:
     """Return the scores of the best single words of a category."""
-    row = slice(scores.starts[category], scores.starts[category + 1])
-    ids, value = scores.terms[row], scores.values[row]
+    row = slice(scores.indptr[category], scores.indptr[category + 1])
+    ids, value = scores.indices[row], scores.data[row]
     alone = terms.parts[ids, 0] < 0
     ids, value = ids[alone], value[alone]
     top = np.argsort(-value, kind="stable")[:200]

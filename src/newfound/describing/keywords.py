@@ -1,4 +1,4 @@
-"""Keywords of categories: class-based TF-IDF of words and word pairs, without stop word lists."""
+"""Words and word pairs that set a category apart: class-based TF-IDF without a stop word list."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from scipy.sparse import csr_array, hstack
 
 from newfound.data.words import BREAK, overlap, same_stem, unspaced, words
 
-MOST_WORDS = 4_000_000  # words counted; a larger corpus is sampled by category
+MOST_WORDS = 4_000_000  # words counted in all; of a larger corpus every category gives a sample
 MOST_TERMS = 100_000  # words kept, and as many pairs, the most common first
-PRIOR = 2.0  # pseudo-count of texts that smooths the rates of small categories
+PRIOR = 2.0  # texts' worth of doubt: pulls a small category's rates to those of the corpus
 NUMBER = 0.25  # weight of a bare number
-LETTERS = 4  # words with fewer letters get less weight
-BOND = 0.25  # least association of two words that form a pair
+LETTERS = 4  # a word of fewer letters weighs less
+BOND = 0.25  # two words that hang together less than this are no pair
 FAINT = 0.01  # a keyword below this share of the best one's score is left out
 EXTENDS = 0.6  # a pair that covers this share of a word's texts is shown in the word's place
 Floats = NDArray[np.float64]
@@ -31,13 +31,13 @@ class Terms:
 
 
 def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
-    """Count the texts of each category that contain a word or a pair of words."""
+    """Count words and pairs by category, each once a text."""
     numbers: dict[str, int] = {BREAK: -1}
     stream: list[int] = []  # word numbers of all texts, -1 at breaks and between texts
     lengths: list[int] = []
     owners: list[int] = []  # category of each counted text
     room = [MOST_WORDS // max(1, categories)] * categories
-    # A fixed shuffle, so that the sample of a large category does not depend on the row order.
+    # A fixed shuffle, so that the sample of a large category does not hang on the table's order.
     for text in np.random.default_rng(0).permutation(len(texts)).tolist():
         category = int(assigned[text])
         if room[category] <= 0:
@@ -137,7 +137,7 @@ def score_terms(terms: Terms, neighbours: Integers) -> csr_array:
 
 
 def _weight(name: str) -> float:
-    """Return a lower weight for very short words and for bare numbers."""
+    """Less for very short words, which in every language mean little, and for bare numbers."""
     if unspaced(name):
         return 1.0
     return min(
@@ -146,18 +146,18 @@ def _weight(name: str) -> float:
 
 
 def _unevenness(terms: Terms, filled: int) -> Floats:
-    """Return [V]: 0 for a term as common in every category, 1 for a term in one category only."""
+    """[V] 0 for a term that is as common in every category, 1 for one that keeps to one."""
     counts = terms.counts
-    rate = replace(counts, values=counts.values / np.maximum(1, terms.sizes)[counts.rows])
-    part = rate.values / rate.total()[rate.terms]
-    entropy = replace(counts, values=-part * np.log(part)).total()
-    # A term in three texts occurs in at most three categories, which limits its entropy.
-    reach = np.minimum(filled, counts.total())
+    rate = _with_values(counts, counts.data / np.maximum(1, terms.sizes)[_rows(counts)])
+    part = rate.data / rate.sum(axis=0)[rate.indices]
+    entropy = _with_values(counts, -part * np.log(part)).sum(axis=0)
+    # A term in three texts can reach three categories at most: that is its evenest spread.
+    reach = np.minimum(filled, counts.sum(axis=0))
     return np.clip(1 - entropy / np.log(np.maximum(2, reach)), 0.0, 1.0)
 
 
 def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool_]) -> Floats:
-    """Return [P] the strength of each pair: distinctive words that usually occur together."""
+    """[P] how well a pair holds: both words mean something and they keep each other's company."""
     left, right = parts[:, 0], parts[:, 1]
     meaning = np.sqrt(content[left] * content[right])
     company = total[pair] / np.sqrt(total[left] * total[right])
@@ -168,10 +168,10 @@ def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool
 def _background(
     counts: csr_array, rate: Floats, sizes: Floats, share: Floats, neighbours: Integers
 ) -> Floats:
-    """Return [nonzeros] the mean rate elsewhere: half all other categories, half the nearest."""
-    # A rate is the sum of a sparse part (the counts) and a product of one factor per category and
-    # one per term (the prior), so no dense [K, V] is needed.
-    rows, columns = counts.rows, counts.terms
+    """[nonzeros] mean rate elsewhere: half all other categories, half the nearest ones."""
+    # A rate is a sparse part, from the counts, and a part of the prior that has one factor for the
+    # category and one for the term; so no dense [K, V] is needed.
+    rows, columns = _rows(counts), counts.indices
     factor = np.where(sizes > 0, 1 / (sizes + PRIOR), 0.0)  # [K], an empty category has no rates
     scaled = _with_values(counts, counts.data * factor[rows])
     everywhere = scaled.sum(axis=0) + PRIOR * share * factor.sum()
@@ -184,19 +184,19 @@ def _background(
     return np.where(found[rows] > 0, (others + near) / 2, others)
 
 
-def choose_keywords(terms: Terms, scores: ByCategory, count: int) -> list[list[str]]:
-    """Return the best terms of each category, at most `count`, without near-duplicates."""
+def choose_keywords(terms: Terms, scores: csr_array, count: int) -> list[list[str]]:
+    """The best terms of each category, [K][at most count], none saying what another says."""
     return [_choose(terms, scores, category, count) for category in range(len(terms.sizes))]
 
 
-def _choose(terms: Terms, scores: ByCategory, category: int, count: int) -> list[str]:
-    row = slice(scores.starts[category], scores.starts[category + 1])
-    value, texts = scores.values[row], terms.counts.values[row]
-    # In a large category a keyword must occur in several texts.
+def _choose(terms: Terms, scores: csr_array, category: int, count: int) -> list[str]:
+    row = slice(scores.indptr[category], scores.indptr[category + 1])
+    value, texts = scores.data[row], terms.counts.data[row]
+    # One text proves nothing in a category of many, and a few nothing in one of thousands.
     least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
     faint = FAINT * value.max(initial=0.0)
     enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
-    # Ties are broken by name, so that the order of the rows does not matter.
+    # Names settle ties, so that the order of the rows does not matter.
     ranked = sorted(
         (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(texts[i]))
         for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
@@ -213,17 +213,17 @@ def _choose(terms: Terms, scores: ByCategory, category: int, count: int) -> list
 
 
 def _holds(longer: str, shorter: str) -> bool:
-    """Return True if a longer term contains another: a word of a pair, or part of a run."""
+    """Whether a term is part of a fuller one: a word of a pair, or characters of a longer run."""
     if longer == shorter or any(word.isdigit() for word in longer.split()):
         return False
     return shorter in longer if unspaced(shorter) else shorter in longer.split()
 
 
 def _repeats(first: str, second: str) -> bool:
-    """Return True if one term adds little to a list that has the other."""
+    """Whether a list that shows one term gains little from the other."""
     if unspaced(first) and unspaced(second):
         return first in second or second in first or overlap(first, second) >= 2
     one, two = sorted((first.split(), second.split()), key=len)
     if len(one) == 2 and (one[-1] == two[0] or two[-1] == one[0]):
-        return True  # two pairs from the same phrase
+        return True  # two windows on one phrase
     return all(any(same_stem(a, b) for b in two) for a in one)
