@@ -343,7 +343,7 @@ def test_what_cannot_be_worked_on(texts: Any, labels: Any, message: str) -> None
         ({"settings": {"speed": 1}}, "method dpn has no setting 'speed'"),
         ({"settings": {"epochs": "x"}}, "epochs must be a whole number, not 'x'"),
         ({"encoder": "/no/such/folder"}, "the encoder folder /no/such/folder does not exist"),
-        ({"cache": "/dev/null/cache"}, "the cache folder /dev/null/cache cannot be made"),
+        ({"cache": "/dev/null/cache"}, "cannot create the cache folder /dev/null/cache"),
     ],
 )
 def test_parameters_that_cannot_be(

@@ -14,21 +14,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.rendering",
-        description="render tables and figures from the result lines in benchmarks/",
+        description="Render tables and figures from the result lines in benchmarks/.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "what",
         choices=("tables", "figures"),
-        help="tables: the Markdown pages, and the places of other pages that show a table; "
-        "figures: PNG and SVG files (needs matplotlib)",
+        help="tables: write the Markdown pages of tables and update other pages that show one; "
+        "figures: write PNG and SVG files (needs matplotlib)",
     )
     parser.add_argument(
         "--benchmarks",
         metavar="FOLDER",
         type=Path,
         default=BENCHMARKS,
-        help="folder of results, ablations, search and artefacts; pages and figures go there too",
+        help="folder with results, ablations, search and artefacts; the output goes there as well",
     )
     options = parser.parse_args(arguments)
     try:
@@ -57,7 +57,7 @@ def figures(benchmarks: Path) -> int:
     for path in written:
         print(path)
     for name in missing:
-        print(f"{name}: nothing was measured for it yet", file=sys.stderr)
+        print(f"{name}: skipped, because there are no runs for it", file=sys.stderr)
     return 0
 
 

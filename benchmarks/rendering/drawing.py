@@ -12,15 +12,15 @@ from newfound.bench.rows import select_runs
 
 Artefact = dict[str, Any]
 
-# The palette of Okabe and Ito, which is distinct for every colour vision.
+# The palette of Okabe and Ito, which is safe for colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", ":", "-.")
 RATIOS = (0.25, 0.5, 0.75)
 ACCURACY = "validation_accuracy"
-# Panels of Fig. 5, then all others
+# The first panels of Fig. 5; other methods follow.
 MAPPED = ("semi-km", "cdac+", "laskm", "dpn-coupled", "dpn", "newfound")
-# StackOverflow's labels are numbers; these are the tags that they stand for.
+# The labels of StackOverflow are numbers, which stand for these tags.
 TAGS = (
     "wordpress, oracle, svn, apache, excel, matlab, visual-studio, cocoa, osx, bash, spring, "
     "hibernate, scala, sharepoint, ajax, qt, drupal, linq, haskell, magento"
@@ -47,7 +47,7 @@ def distance_map(plt: Any, stored: Sequence[Artefact], data_set: str = "stackove
     names = [category_title(data_set, label) for label in chosen["known"]]
     novel = distances.shape[1] - len(names)
     figure, axes = plt.subplots(figsize=(8.2, 5.6))
-    # Dark is near, as in the paper; cividis keeps its order for every colour vision.
+    # Dark is close, as in the paper; cividis is safe for colour-blind readers.
     image = axes.imshow(distances, cmap="cividis", aspect="auto")
     axes.axvline(len(names) - 0.5, color="white", linewidth=3)
     axes.set_xticks(
@@ -86,7 +86,7 @@ def known_ratios(plt: Any, lines: Sequence[Line], data_set: str = "banking") -> 
             values = [[line["scores"]["kmeans"][score] for line in places[r]] for r in ratios]
             label = method_title(method) + (f", {encoder}" if several else "")
             label += f", effort {effort}" if effort != "best" else ""
-            # Side by side, so that bars of close methods do not hide each other.
+            # Shifted, so that error bars do not hide each other.
             shift = 0.04 * (number / max(1, len(series) - 1) - 0.5)
             axes.errorbar(
                 [ratio + shift for ratio in ratios],
@@ -186,7 +186,7 @@ def curves(plt: Any, stored: Sequence[Artefact], data_set: str) -> Any:
         _draw_curves(axes, steps, [ACCURACY], COLOURS[2:])
         best = max(steps, key=lambda step: step[ACCURACY])
         axes.plot(best["epoch"], best[ACCURACY], "o", color=COLOURS[1])
-        # In the corner that a curve which rises leaves free
+        # The lower right corner is free if the curve rises.
         kept = f"kept: epoch {best['epoch']}, {100 * best[ACCURACY]:.1f}%"
         axes.text(0.97, 0.08, kept, transform=axes.transAxes, ha="right")
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")

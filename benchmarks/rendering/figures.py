@@ -13,14 +13,14 @@ from newfound.errors import InputError
 
 
 def draw_all(results: Path, artefacts: Path, out: Path) -> tuple[list[Path], list[str]]:
-    """Draw every figure whose runs are there.
+    """Draw every figure for which there are runs.
 
     Parameters
     ----------
     results, artefacts : Path
         The folders of result lines and artefacts.
     out : Path
-        Where the figures go.
+        Folder for the figures.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def draw_all(results: Path, artefacts: Path, out: Path) -> tuple[list[Path], lis
             continue
         for kind in ("png", "svg"):
             path = out / f"{name}.{kind}"
-            # No date: the same lines give the same file.
+            # Without a date, the same lines give the same file.
             figure.savefig(path, dpi=140, metadata={"Date": None} if kind == "svg" else None)
             written.append(path)
         plt.close(figure)
@@ -54,7 +54,7 @@ def draw_all(results: Path, artefacts: Path, out: Path) -> tuple[list[Path], lis
 
 
 def _pyplot() -> Any:
-    """Return pyplot, set up for files that are the same each time."""
+    """Return pyplot, configured to write reproducible files."""
     try:
         import matplotlib
     except ImportError:

@@ -1,4 +1,4 @@
-"""Write the tables' own pages, and fill the places of other pages that show a table.
+"""Write one page per table, and update the tables in other pages.
 
 A page shows a table between two markers, such as ``<!-- summary -->`` and ``<!-- /summary -->``.
 """
@@ -29,11 +29,11 @@ HEADINGS = {
     "regimes": "Fewer labels, K unknown",
     "wild": "Tables as people have them",
     "speed": "Speed",
-    "parts": "What each part of `newfound` is worth",
-    "ablations": "What was tried",
+    "parts": "Contribution of each part of `newfound`",
+    "ablations": "Ablations",
     "search": "How settings were chosen",
 }
-# What a page says above its table; links are relative to benchmarks/.
+# The introduction above a table; links are relative to benchmarks/.
 INTRODUCTIONS = {
     "wild": (
         "Runs of `newfound bench wild`: tables cut from data sets by what is labelled (a tenth of "
@@ -50,29 +50,29 @@ INTRODUCTIONS = {
         "the number of categories, AUROC of out-of-scope texts, and the calibration error."
     ),
     "parts": (
-        "Accuracy on test texts by the nearest prototype: runs with a part less runs without it, "
-        "seed by seed (mean ± standard deviation, in points). *Measured in* names the method that "
-        "the part was removed from: the current one, or an earlier one, which "
-        "[the list of ablation files](notes/ablation-files.md) describes."
+        "Difference in accuracy between runs with and without a part, with the same seed: test "
+        "texts, nearest prototype, mean ± standard deviation in points. *Measured in* is the "
+        "version of the method that the part was removed from: the current one, or an earlier one "
+        "described in [the list of ablation files](notes/ablation-files.md)."
     ),
     "ablations": (
-        "Variants of methods that were measured on test texts: one row per file of `ablations/`, "
-        "data set, method, encoder and known ratio. [The list of ablation files]"
-        "(notes/ablation-files.md) says what each file is. Accuracy in % (mean ± standard "
-        "deviation over seeds); seconds are those of a whole run."
+        "Variants of methods on test texts: one row per file of `ablations/`, data set, method, "
+        "encoder and known ratio. [The list of ablation files](notes/ablation-files.md) describes "
+        "each file. Accuracy in % (mean ± standard deviation over seeds), and the seconds of a "
+        "whole run."
     ),
     "search": (
-        "Runs of `newfound bench run --search`, by which settings were chosen. It hides the labels "
-        "of a quarter of the known categories and scores dev texts, which are of known categories: "
-        "of some that kept their labels and some that lost them. No test label and no label of a "
-        "truly novel text is used. *Settings* names what differs from the current settings; "
-        "[how to read older rows](notes/measurements.md#search-lines)."
+        "Runs of `newfound bench run --search`, which were used to choose settings. The search "
+        "hides the labels of a quarter of the known categories and scores dev texts, which belong "
+        "to known categories with and without remaining labels. It uses no test label and no "
+        "label of a novel text. *Settings* lists the differences from the current settings; "
+        "[notes on older rows](notes/measurements.md#search-lines)."
     ),
 }
 
 
 def render_tables(lines: Sequence[Line], tried: Path) -> dict[str, str]:
-    """Render the tables that need the result lines alone.
+    """Render the tables of `benchmarks/results` and `benchmarks/ablations`.
 
     Parameters
     ----------
@@ -100,23 +100,23 @@ def render_tables(lines: Sequence[Line], tried: Path) -> dict[str, str]:
 
 
 def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
-    """Return the tables that have no page of their own, by the names of their markers."""
+    """Return the tables without a page of their own, by marker."""
     return {"summary": summary_table(lines), "gpu": gpu_table(lines)}
 
 
 def table_page(name: str, table: str) -> str:
-    """Return the content of a table's own page."""
+    """Return the content of the page of a table."""
     parts = [f"# {HEADINGS[name]}", "Rendered by `make tables`; do not edit."]
     parts += [INTRODUCTIONS[name]] if name in INTRODUCTIONS else []
     return "\n\n".join([*parts, table])
 
 
 def fill_markers(text: str, tables: Mapping[str, str]) -> str:
-    """Replace what stands between the markers of every table in a page."""
+    """Replace the text between the markers of every table in a page."""
     for name, table in tables.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if text.count(start) != text.count(end):
-            raise InputError(f"a marker {start} has no {end} that goes with it")
+            raise InputError(f"a marker {start} has no matching {end}")
         pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
         block = f"{start}\n{table}{end}"
         text = pattern.sub(lambda _, block=block: block, text)  # type: ignore[misc]
@@ -124,7 +124,7 @@ def fill_markers(text: str, tables: Mapping[str, str]) -> str:
 
 
 def pages_with_markers(benchmarks: Path) -> list[Path]:
-    """Return the pages whose markers are filled: both READMEs and the documentation."""
+    """Return the pages that may have markers: both READMEs and the documentation."""
     root = benchmarks.parent
     pages = [benchmarks / "README.md", root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [page for page in pages if page.is_file()]

@@ -28,8 +28,8 @@ NAMES: dict[str, str] = {
     "dpn": "DPN",
 }
 
-# All accuracy in the toolkit TEXTOIR (known ratio 0.75; methods without labels: 0), on BERT. Its
-# split of StackOverflow is another one (12,000 / 2,000 / 6,000 texts).
+# All accuracy in the toolkit TEXTOIR with BERT (known ratio 0.75, or 0 for methods without labels).
+# It splits StackOverflow differently (12,000 / 2,000 / 6,000 texts).
 TEXTOIR: dict[str, dict[str, float]] = {
     method: dict(zip(("banking", "stackoverflow", "clinc"), values, strict=True))
     for method, values in {

@@ -1,4 +1,4 @@
-"""What tables and figures call data sets and methods, and the order of methods."""
+"""Names of data sets and methods in tables and figures, and the order of methods."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from benchmarks.rendering.paper_numbers import NAMES, TABLE_3
 from newfound.bench.rows import NONE, Row, differing
 
 TITLES = {"banking": "BANKING", "stackoverflow": "StackOverflow", "clinc": "CLINC"}
-# The row of the paper that is shown beside a method that it does not name.
+# The row of the paper that a variant is compared with.
 BESIDE = {"dpn-coupled": "dpn"}
-EXPLAINED = {"dpn-coupled": "DPN, the released code's reading"}
+EXPLAINED = {"dpn-coupled": "DPN, as in the released code"}
 
 HOW_SCORED = (
     "Accuracy in % (mean ± standard deviation over seeds), by k-means on the test features "
-    "(20 starts, mean of three) as in the paper, and by the nearest prototype, which is how a "
-    "saved model predicts. "
+    "(20 starts, mean of three) as in the paper, and by the nearest prototype, as a saved model "
+    "predicts. "
 )
 
 

@@ -80,7 +80,7 @@ class RunConfig:
     )
     cache: str | None = setting(
         None,
-        "folder that keeps the output of frozen layers for the next run (default: nothing is kept)",
+        "folder that caches the output of frozen layers for later runs (default: no cache)",
     )
     outside: float | None = setting(
         None,

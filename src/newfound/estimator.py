@@ -1,4 +1,4 @@
-"""CategoryDiscoverer: a scikit-learn estimator over `newfound.pipeline`."""
+"""CategoryDiscoverer: the scikit-learn estimator."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -30,38 +30,39 @@ if TYPE_CHECKING:
 
 
 class NotKeptError(InputError, AttributeError):
-    """An attribute of the fit that a saved model does not keep."""
+    """A fitted attribute that a saved model does not store."""
 
 
 class CategoryDiscoverer(ClusterMixin, BaseEstimator):
-    """Give every text a category: a known one, or a novel one that is discovered.
+    """Discover categories in texts of which some are labelled.
 
-    Some texts carry a label, the name of a known category. `fit` finds which of the others belong
-    to known categories and which form novel ones, and names and describes those. `predict` gives
-    new texts one of the categories found.
+    A label is the name of a known category. `fit` assigns every other text to a known category or
+    to a novel one, and names and describes the novel categories. `predict` assigns new texts to
+    these categories.
 
     Parameters
     ----------
     method : str, default "newfound"
-        How categories are found; `newfound methods` lists the methods.
+        Name of the method; `newfound methods` lists them.
     encoder : str, default "minilm"
-        Turns texts into vectors: a short name (minilm, mpnet, bert), a folder or a Hub id.
+        Encoder of the texts: a short name (minilm, mpnet, bert), a folder or a Hub id.
     n_categories : int or "auto", default "auto"
-        Number of categories, known ones included; "auto" estimates it.
+        Number of categories, including the known ones; "auto" estimates it.
     effort : str or None, default None
-        "fast" trains a small head and leaves the encoder as it is; "balanced" takes more time, by
-        method for more tries or for the last layers; "best" trains all layers. None means "best"
-        on a GPU and "balanced" on a CPU.
+        "fast" trains a small head on the frozen encoder; "balanced" takes more time, for more
+        repetitions or for training the last layers, depending on the method; "best" trains all
+        layers. None means "best" on a GPU and "balanced" on a CPU.
     seed : int, default 0
         The same seed gives the same result on the same machine.
     device : str or None, default None
-        "cpu", "cuda" or "cuda:N"; None takes a GPU if there is one.
+        "cpu", "cuda" or "cuda:N"; None uses a GPU if available.
     pooling : str or None, default None
-        How tokens become one vector, "cls" or "mean"; None means as the encoder was trained.
+        Pooling of token vectors, "cls" or "mean"; None means as the encoder was trained.
     max_tokens : int, default 128
-        Longer texts are cut after this many tokens.
+        Longer texts are truncated to this many tokens.
     validation_share : float, default 0.15
-        Share of each category's labelled texts that is kept to stop training in time.
+        Share of the labelled texts of each category that is held out and decides when training
+        stops.
     cache : str or None, default None
         Folder that keeps the output of layers that are not trained, so that the next fit starts at
         once; None keeps nothing.
@@ -72,8 +73,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         In place of `outside`: share of the texts of known categories that may be marked, judged on
         labelled texts that are left out one by one.
     settings : dict or None, default None
-        Hyper-parameters of the method by name, such as ``{"epochs": 3}``; they go before what
-        `effort` picks. `newfound methods NAME` lists them.
+        Hyper-parameters of the method by name, such as ``{"epochs": 3}``; they override those of
+        `effort`. `newfound methods NAME` lists them.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
 
@@ -89,9 +90,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         One row per category: id, name, kind, size, share, labelled, keywords, examples, border,
         confidence, nearest, nearest_distance, distance, fit, fits_nowhere.
     labels_ : ndarray of str, shape (n_texts,)
-        Category of each training text: its label where it has one, else what `predict` gives.
+        Category of each training text: its label if it has one, else the prediction.
     predicted_ : ndarray of int, shape (n_texts,)
-        The model's own answer for each training text, as a position in `classes_`.
+        Predicted category of each training text, as an index into `classes_`.
     probability_ : ndarray of float, shape (n_texts,)
         Probability of that answer, with four decimals.
     fit_scores_ : ndarray of float, shape (n_texts,), or None
@@ -101,21 +102,22 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         Which training texts are marked as fitting nowhere; None without `outside` and
         `false_alarms`.
     estimate_ : Estimate or None
-        The estimated number of categories with its range and curve; None if the number was given.
+        The estimated number of categories with its plausible range and scores; None if the number
+        was given.
     history_ : list of dict
         One entry per epoch: stage, epoch, losses.
     notes_ : list of str
-        What is worth knowing about the texts and the fit.
+        Notes on the texts and the fit.
     seconds_ : dict
         Seconds per stage.
     config_ : dict
-        Every parameter and setting as it was used.
+        All parameters and settings of the fit.
     device_ : str
-        Where the model computes.
+        Device of the model.
     model_ : newfound.result.Model
-        What predicts: feature map, prototypes, temperature.
+        The model that predicts: feature map, prototypes, temperature.
     result_ : newfound.result.Result
-        All of the above as one frozen value, which `newfound.storage.run_folder.write_run` writes
+        All of the above as one immutable value; `newfound.storage.run_folder.write_run` writes it
         as a run folder.
 
     Notes
@@ -125,10 +127,10 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     `fits_nowhere_`, `estimate_`, `history_`, `notes_`, `seconds_`, `result_`) raise an
     AttributeError that says so; after `load` of a run folder they are there.
 
-    An empty text (or one of white space only) cannot be fitted. In `predict` it gets no category:
-    None, and NaN as probability. The command `newfound predict` does the same.
+    `fit` raises an error for an empty text (or one of white space only). `predict` returns None for
+    it, and `predict_proba` NaN, as the command `newfound predict` does.
 
-    In a grid search give a splitter that ignores the labels, such as ``KFold(shuffle=True)``,
+    In a grid search, use a splitter that ignores the labels, such as ``KFold(shuffle=True)``,
     because most labels are None:
     ``GridSearchCV(CategoryDiscoverer(), {"n_categories": [5, 10]}, cv=KFold(3, shuffle=True))``.
 
@@ -207,15 +209,15 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         X : sequence of str
             The texts: a list, a NumPy array or a pandas column.
         y : sequence of str or None, optional
-            The label of each text; None, NaN, "" or -1 for an unlabelled one. Without labels all
+            The label of each text; None, NaN, "" or -1 means unlabelled. Without labels all
             categories are novel.
         ids : sequence of str, optional
-            What notes call the texts; by default they are numbered from 1.
+            Ids of the texts, used in notes; by default the texts are numbered from 1.
         validation : tuple of (texts, labels), optional
-            Labelled texts of known categories that decide when training stops; by default a
-            `validation_share` of the labelled texts does.
+            Labelled texts of known categories that decide when training stops; by default a share
+            of the labelled texts (`validation_share`) is held out.
         texts, labels : optional
-            Other names for `X` and `y`.
+            Aliases of `X` and `y`.
 
         Returns
         -------
@@ -245,7 +247,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         y: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> np.ndarray:
-        """Fit, and return the category of each text.
+        """Fit and return the category of each text.
 
         Parameters
         ----------
@@ -348,18 +350,18 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return self.model_.transform(X)
 
     def score(self, X: Sequence[str], y: Sequence[str | None]) -> float:
-        """Return the accuracy of `predict`, novel categories matched one to one.
+        """Return the accuracy of `predict`, with novel categories matched one to one.
 
-        A label that the model knows counts as right only by name. Labels that it does not know
-        are matched one to one with novel categories so that most texts agree, as clustering
-        accuracy does (Hungarian algorithm). Texts without a label are left out.
+        A known label must be predicted by name. Other labels are matched one to one with novel
+        categories so that most texts agree, as in clustering accuracy (Hungarian algorithm).
+        Texts without a label are ignored.
 
         Parameters
         ----------
         X : sequence of str
             Texts.
         y : sequence of str or None
-            The true label of each text, None where it is not known.
+            The true label of each text, None if it is not known.
 
         Returns
         -------
@@ -377,19 +379,19 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         )
 
     def use_int8(self, X: Sequence[str], folder: str | Path | None = None) -> str:
-        """Encode in int8 from now on, on a CPU; needs the extra ``newfound[openvino]``.
+        """Switch the encoder to int8 on a CPU; needs the extra ``newfound[openvino]``.
 
         Parameters
         ----------
         X : sequence of str
-            Texts to calibrate with, like those to come.
+            Texts for the calibration, similar to those to predict.
         folder : str or Path, optional
-            Where the converted model is kept, and read by the next call.
+            Folder that stores the converted model for the next call.
 
         Returns
         -------
         str
-            A sentence on how near int8 comes to full precision.
+            A sentence on the agreement of int8 with full precision.
         """
         place = None if folder is None else Path(folder)
         self._model, agreement = pipeline.to_int8(self.model_, X, place)
@@ -401,18 +403,18 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     @property
     def result_(self) -> Result:
-        """The frozen result of the fit."""
+        """The result of the fit."""
         self._require_fit()
         if self._result is None:
             raise NotKeptError(
-                "this model was loaded without its run and has no training texts: no labels_, "
-                "history_ or notes_ of them; load the run folder or fit again"
+                "this model was loaded without its run folder, so labels_, history_, notes_ and "
+                "other attributes of the training texts are missing; load the run folder or refit"
             )
         return self._result
 
     @property
     def model_(self) -> Model:
-        """What predicts: feature map, prototypes, temperature."""
+        """The model that predicts: feature map, prototypes, temperature."""
         self._require_fit()
         return self._model
 
@@ -443,12 +445,12 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     @property
     def config_(self) -> dict[str, Any]:
-        """Every parameter and setting as it was used."""
+        """All parameters and settings of the fit."""
         return dict(self.model_.config)
 
     @property
     def device_(self) -> str:
-        """Where the model computes."""
+        """Device of the model."""
         return self.model_.device
 
     @property
@@ -458,12 +460,12 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     @property
     def predicted_(self) -> np.ndarray:
-        """The model's own answer for each training text, as a position in `classes_`."""
+        """Predicted category of each training text, as an index into `classes_`."""
         return self.result_.predicted
 
     @property
     def probability_(self) -> np.ndarray:
-        """Probability of the model's own answer for each training text."""
+        """Probability of the predicted category of each training text."""
         return self.result_.probability
 
     @property
@@ -488,7 +490,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     @property
     def notes_(self) -> list[str]:
-        """What is worth knowing about the texts and the fit."""
+        """Notes on the texts and the fit."""
         return list(self.result_.notes)
 
     @property
@@ -518,7 +520,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return plot_map(result)
 
     def plot_matching(self) -> "Figure":
-        """Draw labelled against discovered prototypes as a heat map (the paper's Fig. 3).
+        """Draw the distances of labelled and discovered prototypes (the paper's Fig. 3).
 
         Returns
         -------
@@ -530,7 +532,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return plot_matching(model)
 
     def plot_estimate(self) -> "Figure":
-        """Draw the curve behind the estimated number of categories.
+        """Draw the score of each candidate number of categories.
 
         Returns
         -------
@@ -562,32 +564,32 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return categories_html(self.model_.categories)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        # scikit-learn's would show the parameters, and goes before _repr_html_.
+        # Overrides that of scikit-learn, which shows the parameters.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # --- files ---------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
-        """Write the model: safetensors and JSON, complete, readable without the Hub.
+        """Save the model as safetensors and JSON, including the encoder.
 
         Parameters
         ----------
         folder : str or Path
-            A new or empty folder, or one that holds a model, which is replaced.
+            A new or empty folder, or one with a model, which is replaced.
         """
         save_model(self.model_, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> Self:
-        """Read what `save` wrote, or a run folder.
+        """Load a model written by `save`, or a run folder.
 
         Parameters
         ----------
         folder : str or Path
-            A folder with a model, or a run folder, from which the attributes of the training
-            texts (`labels_`, `history_`, ...) are read, too.
+            A folder with a model, or a run folder, which also has the attributes of the training
+            texts (`labels_`, `history_`, ...).
         device : str, optional
-            "cpu", "cuda" or "cuda:N"; by default a GPU if there is one.
+            "cpu", "cuda" or "cuda:N"; by default a GPU if available.
 
         Returns
         -------
@@ -604,7 +606,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
 
 def _one_of(value: Any, other: Any, name: str, other_name: str) -> Any:
-    """The argument that was given under one of its two names."""
+    """Return the argument that was given under one of its two names."""
     if value is not None and other is not None:
         raise InputError(f"{name} and {other_name} are the same argument; give one of them")
     return other if value is None else value

@@ -1,7 +1,6 @@
-"""Figures for notebooks and papers: the map, the matching, and the curve behind the number.
+"""Figures for notebooks and papers: the map, the matching, and the estimated number of categories.
 
-They are drawn with matplotlib (extra `plot`) but without pyplot, which keeps a global list of
-figures and never forgets one.
+They need matplotlib (extra `plot`). They do not use pyplot, which keeps a global list of figures.
 """
 
 import io
@@ -29,18 +28,18 @@ except ImportError as error:
         "pip install 'newfound[plot]'"
     ) from error
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart: cool for known, warm for
-# novel. There are more categories than colours, so neighbours get different ones.
+# The palette of Okabe and Ito, which is safe for colour-blind readers: cool colours for known, warm
+# ones for novel categories. Colours repeat, but neighbouring categories get different ones.
 COLOURS = {"known": ("#0072B2", "#56B4E9", "#009E73"), "novel": ("#D55E00", "#E69F00", "#CC79A7")}
-MARKERS = {"known": "o", "novel": "^"}  # for those who see, or print, no colour
+MARKERS = {"known": "o", "novel": "^"}  # distinguishable without colour
 BLACK, GREY = "#222222", "#666666"
-LINE = 18  # characters of a map label's line
+LINE = 18  # characters per line of a label on the map
 NAME = 34  # characters of a name beside the heat map
-TICKS = 80  # names that fit along a side of the heat map
+TICKS = 80  # names along a side of the heat map
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows by itself, also where pyplot was never imported."""
+    """A figure that notebooks display even if pyplot was not imported."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -54,7 +53,7 @@ def plot_map(result: Result) -> Figure:
     Parameters
     ----------
     result : Result
-        From memory, or read from a run folder.
+        The result of a discovery, or one read from a run folder.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def plot_map(result: Result) -> Figure:
 
 
 def plot_matching(found: Result | Model) -> Figure:
-    """Draw labelled against discovered prototypes as a heat map (the paper's Fig. 3).
+    """Draw the distances of labelled and discovered prototypes (the paper's Fig. 3).
 
     Parameters
     ----------
@@ -76,13 +75,13 @@ def plot_matching(found: Result | Model) -> Figure:
     matplotlib.figure.Figure
     """
     if found.matching is None or not len(found.matching):
-        raise InputError("there is no matching to plot: no text was labelled")
+        raise InputError("there is no matching to plot, because no text is labelled")
     names = list(found.names)
     return draw_matching(found.matching, names[: len(found.matching)], names)
 
 
 def plot_estimate(result: Result) -> Figure:
-    """Draw the curve behind the estimated number of categories.
+    """Draw the score of each candidate number of categories.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def plot_estimate(result: Result) -> Figure:
     found = result.estimate
     if found is None:
         raise InputError(
-            "there is no estimate to plot: the number of categories was given; "
+            "there is no estimate to plot, because the number of categories was given; "
             'fit with n_categories="auto"'
         )
     return draw_estimate(
@@ -107,7 +106,7 @@ def plot_estimate(result: Result) -> Figure:
 def draw_map(
     positions: np.ndarray, assigned: np.ndarray, names: Sequence[str], kinds: Sequence[str]
 ) -> Figure:
-    """Draw every text at its position [N, 2], coloured by category, with the names that fit.
+    """Draw texts at their positions [N, 2], coloured by category, with as many names as fit.
 
     assigned [N]: category ids 0..K-1; names and kinds ("known" or "novel"): one per category.
     """
@@ -160,9 +159,9 @@ def draw_map(
         handler_map={tuple: HandlerTuple(ndivide=None, pad=0.4)},
         fontsize=10,
     )
-    caption = "Categories that are alike stand near each other; the axes have no unit."
+    caption = "Similar categories are close to each other; the axes have no unit."
     if unnamed:
-        caption += f" There is no room for {unnamed} of the {len(names)} names."
+        caption += f" {unnamed} of the {len(names)} names do not fit."
     figure.text(0.03, 0.015, caption, size=9, color=GREY, va="center")
     return figure
 
@@ -170,7 +169,7 @@ def draw_map(
 def draw_matching(
     distances: np.ndarray, labelled: Sequence[str], prototypes: Sequence[str]
 ) -> Figure:
-    """Draw the distances [M, K] of labelled prototypes to those of all categories as a heat map.
+    """Draw the distances [M, K] of labelled prototypes to all prototypes as a heat map.
 
     prototypes: names of the K categories, the M matched ones first and in the order of `labelled`.
     """
@@ -181,7 +180,7 @@ def draw_matching(
     axes = figure.add_subplot()
     image = axes.imshow(distances, cmap="Blues_r", aspect="auto", interpolation="nearest")
     bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=40)
-    bar.set_label("distance (dark is near)")
+    bar.set_label("distance (dark is close)")
     bar.outline.set_visible(False)
     for axis, all_names in ((axes.xaxis, prototypes), (axes.yaxis, labelled)):
         step = -(-len(all_names) // TICKS)
@@ -205,9 +204,11 @@ def draw_matching(
             color="#D55E00",
             size=9,
         )
-    axes.set_title("Labelled against discovered prototypes", weight="bold", loc="left", pad=16)
+    axes.set_title(
+        "Distances of labelled and discovered prototypes", weight="bold", loc="left", pad=16
+    )
     axes.set_ylabel("labelled prototypes")
-    axes.set_xlabel("prototypes of all texts, matched ones first")
+    axes.set_xlabel("discovered prototypes, matched ones first")
     return figure
 
 
@@ -231,7 +232,7 @@ def draw_estimate(
     if how:
         sentence = textwrap.fill(_shown(how[:1].upper() + how[1:], 400), 115)
         figure.supxlabel(sentence, x=0.02, ha="left", size=9, color=GREY)
-    axes.set_ylabel("score (higher is likelier)")
+    axes.set_ylabel("score (higher is more likely)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -240,7 +241,7 @@ def draw_estimate(
 
 
 def _shades(centres: np.ndarray, kinds: Sequence[str]) -> np.ndarray:
-    """Number of each category's colour: the one whose nearest other use is farthest away."""
+    """Return the index of each category's colour, so that equal colours are far apart."""
     shade = np.full(len(kinds), -1)
     for i, kind in enumerate(kinds):
         room = []
@@ -260,7 +261,7 @@ def _write_names(
     names: Sequence[str],
     kinds: Sequence[str],
 ) -> int:
-    """Write names at their centres, large categories first; return how many did not fit."""
+    """Write names at the centres, large categories first; return how many did not fit."""
     renderer = canvas.get_renderer()
     taken: list[tuple[float, float, float, float]] = []
     left_out = 0
@@ -280,12 +281,12 @@ def _write_names(
             path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
         )
         x0, y0, x1, y1 = label.get_window_extent(renderer).padded(1).extents
-        for shift in (0, y0 - y1, y1 - y0):  # on the category, below it, above it
+        for shift in (0, y0 - y1, y1 - y0):  # on the category, below it or above it
             if not any(
                 x0 < b[2] and b[0] < x1 and y0 + shift < b[3] and b[1] < y1 + shift for b in taken
             ):
                 taken.append((x0, y0 + shift, x1, y1 + shift))
-                # Pixels to data: the axes never change, so a plain factor will do.
+                # From pixels to data coordinates; the axes do not change, so a factor is enough.
                 label.set_y(centres[i, 1] + shift / axes.transData.get_matrix()[1, 1])
                 break
         else:
@@ -295,7 +296,7 @@ def _write_names(
 
 
 def _lines(name: str) -> list[str]:
-    """A name in at most two lines, broken after spaces, underscores and hyphens."""
+    """Return a name in at most two lines, broken after spaces, underscores and hyphens."""
     lines = [""]
     for part in re.findall(r"[^\s_-]*[\s_-]*", _shown(name, 2 * LINE)):
         if lines[-1] and len((lines[-1] + part).rstrip()) > LINE:
@@ -306,7 +307,7 @@ def _lines(name: str) -> list[str]:
 
 
 def _shown(name: str, length: int) -> str:
-    """A user's text on one line, cut, and never taken for mathematics."""
+    """Return a text on one line, truncated, with $ escaped for matplotlib."""
     line = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     line = line if len(line) <= length else line[: length - 1].rstrip() + "…"
     return line.replace("$", r"\$")

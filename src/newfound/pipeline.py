@@ -1,6 +1,6 @@
-"""From texts to a result: discover, predict, estimate, rename, convert.
+"""The main functions: discover, predict, estimate, name novel categories, convert to int8.
 
-`discover` reads as its steps:
+The steps of `discover`:
 
 1. check the configuration, the corpus and the device;
 2. load the encoder and let the method fit a feature map and prototypes;
@@ -60,23 +60,23 @@ def discover(
     verbose: bool | None = False,
     stages: Stages | None = None,
 ) -> Result:
-    """Find the known and the novel categories of a corpus.
+    """Discover the known and the novel categories of a corpus.
 
     Parameters
     ----------
     corpus : Corpus
         The texts, and the labels that some of them carry.
     config : RunConfig, optional
-        What a user chooses; the defaults if left out.
+        Settings of the run; the defaults if omitted.
     settings : Mapping, optional
-        Hyper-parameters of the method by name; they go before what the effort picks.
+        Hyper-parameters of the method by name; they override those of the effort.
     validation : Corpus, optional
-        Labelled texts of known categories that decide when training stops; without them a share
-        of the labelled texts does.
+        Labelled texts of known categories that decide when training stops; by default a share
+        of the labelled texts is held out.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
     stages : Stages, optional
-        What times the stages and shows their progress; goes before `verbose`.
+        Times the stages and shows their progress; overrides `verbose`.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def discover(
 def _result(
     corpus: Corpus, model: Model, fitted: Fitted, notes: list[str], stages: Stages
 ) -> Result:
-    """Assign and describe; return everything together."""
+    """Assign every text, describe the categories and return the result."""
     with stages.stage("describing"):
         features = encode_ties_alone(
             model.features, model.prototypes, corpus.texts, fitted.training_features
@@ -231,7 +231,7 @@ def _with_fits(
 def _positions(
     features: np.ndarray, prototypes: np.ndarray, assigned: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Map positions [N, 2] as a run folder keeps them."""
+    """Return the map positions [N, 2], rounded as in a run folder."""
     return as_recorded(map_positions(features, prototypes, assigned, seed))
 
 
@@ -262,7 +262,7 @@ def predict(model: Model, texts: Sequence[str]) -> Predictions:
     Parameters
     ----------
     model : Model
-        Of a `Result`, or read by `newfound.storage.model_files.load_model`.
+        The model of a `Result`, or one read by `newfound.storage.model_files.load_model`.
     texts : sequence of str
         An empty text gets no category: index -1, probability NaN, name and kind None.
 
@@ -281,20 +281,20 @@ def estimate(
     verbose: bool | None = False,
     stages: Stages | None = None,
 ) -> Estimate:
-    """Estimate how many categories a corpus holds, as a discovery would.
+    """Estimate the number of categories of a corpus, as `discover` does.
 
     Parameters
     ----------
     corpus : Corpus
         The texts, and the labels that some of them carry.
     config : RunConfig
-        What a discovery would be given; its number of categories is not used.
+        Settings of the run; `n_categories` is not used.
     settings : mapping, optional
-        Hyper-parameters of the method by name, over what the effort chooses.
+        Hyper-parameters of the method by name; they override those of the effort.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
     stages : Stages, optional
-        What times the stages and shows their progress; goes before `verbose`.
+        Times the stages and shows their progress; overrides `verbose`.
 
     Returns
     -------
@@ -335,18 +335,19 @@ def name_novel(
     Parameters
     ----------
     result : Result
-        Stays as it is.
+        The result of a discovery; it is not changed.
     endpoint : Endpoint
-        An OpenAI-compatible endpoint; keywords and typical texts of novel categories go there.
+        An OpenAI-compatible endpoint; keywords and typical texts of novel categories are sent
+        to it.
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
     stages : Stages, optional
-        What times the stages and shows their progress; goes before `verbose`.
+        Times the stages and shows their progress; overrides `verbose`.
 
     Returns
     -------
     Result
-        With the new names, the seconds that they took, and a note on each name that failed.
+        With the new names, the seconds of this stage, and a note on each failure.
     """
     stages = stages or Stages(verbose)
     with stages.stage("naming"):
@@ -365,22 +366,22 @@ def name_novel(
 def to_int8(
     model: Model, texts: Sequence[str], folder: Path | None = None
 ) -> tuple[Model, "Agreement"]:
-    """Return a model that encodes in int8 on a CPU, and how near it comes to the given one.
+    """Return a model that encodes in int8 on a CPU, and its agreement with the given one.
 
     Parameters
     ----------
     model : Model
-        Stays as it is.
+        The model to convert; it is not changed.
     texts : sequence of str
-        Texts to calibrate with, like those to come.
+        Texts for the calibration, similar to those to predict.
     folder : Path, optional
-        Where the converted model is kept, and read if it is there already.
+        Folder that stores the converted model; if it holds one already, that one is read.
 
     Returns
     -------
     model : Model
     agreement : Agreement
-        Its text is a sentence for the user.
+        Agreement of both models; `str` returns a sentence for the user.
     """
     from newfound.encoding.int8 import int8_features
 
@@ -392,44 +393,46 @@ def to_int8(
 
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds as a run folder keeps them."""
+    """Return seconds, rounded as in a run folder."""
     return {stage: round(value, 3) for stage, value in seconds.items()}
 
 
 def _validation_part(
     validation: Corpus | None, known: list[str]
 ) -> tuple[list[str], np.ndarray] | None:
-    """The validation texts of known categories, and the position of each among those."""
+    """Return the validation texts of known categories, and the index of each text's category."""
     if validation is None:
         return None
     place = {name: i for i, name in enumerate(known)}
     kept = [i for i, label in enumerate(validation.labels) if label in place]
     if not kept:
-        raise InputError("no validation text has a label that also stands in the training texts")
+        raise InputError(
+            "no validation text has the label of a training text; give texts of known categories"
+        )
     targets = np.array([place[str(validation.labels[i])] for i in kept], np.int64)
     return [validation.texts[i] for i in kept], targets
 
 
 def _check_room(corpus: Corpus, n_categories: int | None) -> None:
-    """Refuse more novel categories than there are texts that could be in them."""
+    """Raise InputError for more novel categories than unlabelled texts."""
     free = sum(label is None for label in corpus.labels)
     known = len(corpus.known)
     if n_categories is not None and n_categories - known > free:
         raise InputError(
-            f"{plural(n_categories, 'category is', 'categories are')} asked for (--categories, "
+            f"{plural(n_categories, 'category was', 'categories were')} requested (--categories, "
             f"n_categories), but {known:,} are known and only "
-            f"{plural(free, 'text has', 'texts have')} no label: give at most {known + free}"
+            f"{plural(free, 'text has', 'texts have')} no label; give at most {known + free}"
         )
 
 
 def _cache_folder(name: str | None) -> Path | None:
-    """Return the cache folder, made before the work begins."""
+    """Create the cache folder and return its path."""
     if name is None:
         return None
     try:
         Path(name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"the cache folder {name} cannot be made: {error.strerror or error}; name another"
+            f"cannot create the cache folder {name}: {error.strerror or error}; choose another"
         ) from error
     return Path(name)

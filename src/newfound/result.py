@@ -1,8 +1,8 @@
-"""What a discovery gives: a `Result` with its categories and its `Model`, and `Predictions`.
+"""The values that a discovery returns: `Result`, `Category`, `Model` and `Predictions`.
 
-All are plain, frozen values. `newfound.pipeline.discover` makes a Result; the estimator, the
-command, the run folder, the report, the figures and the export read it. Nothing writes into one:
-a rename gives a new Result.
+All are frozen dataclasses. `newfound.pipeline.discover` returns a Result; the estimator, the
+command line, run folders, the report, figures and export read it. Renaming categories returns a new
+Result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from newfound.encoding.feature_maps import FeatureMap
     from newfound.progress import Advance
 
-DIGITS = 4  # decimals that a Result, and a run folder, keep of probabilities and positions
+DIGITS = 4  # decimals of probabilities and positions in a Result and in a run folder
 
 
 @dataclass(frozen=True)
 class Category:
-    """One category: known (named by the user's label) or novel (named by its keywords).
+    """A category: known (a label of the user) or novel (discovered).
 
     Attributes
     ----------
     id : int
-        Position among the categories, known ones first.
+        Index of the category; known categories come first.
     name : str
-        The label of a known category, the name given to a novel one.
+        The label of a known category, or the generated name of a novel one.
     kind : {"known", "novel"}
         Whether the category has labelled texts.
     size : int
@@ -50,19 +50,19 @@ class Category:
     share : float
         Share of all texts.
     labelled : int
-        Number of its texts that carry a label.
+        Number of its texts that have a label.
     keywords : tuple of str
-        Words that set the category apart, the best first.
+        Words that distinguish the category from others, best first.
     examples : tuple of str
-        Typical texts, nearest to the prototype.
+        Typical texts, closest to the prototype.
     border : tuple of str
-        Texts that the model is least sure of.
+        Border texts, which have the lowest probability.
     confidence : float
         Mean probability of its texts.
     nearest : int
-        Id of the category with the closest prototype, -1 if there is no other.
+        Id of the category with the closest prototype, -1 if there is only one category.
     nearest_distance : float
-        Distance to that prototype, NaN if there is no other.
+        Distance to that prototype, NaN if there is only one category.
     distance : float or None
         Known categories: distance of the prototype to the mean of the labelled texts.
     fit : float or None
@@ -90,12 +90,12 @@ class Category:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The category of each of N texts; an empty text has none.
+    """The predicted categories of N texts; an empty text has none.
 
     Attributes
     ----------
     index : ndarray of int64, shape (N,)
-        Position of the category among the model's, -1 for an empty text.
+        Index of the category, -1 for an empty text.
     probability : ndarray of float32, shape (N,)
         Probability of that category, NaN for an empty text.
     names : ndarray of object, shape (N,)
@@ -143,15 +143,15 @@ class Model:
     known : tuple of str
         Labels of the first M categories.
     temperature : float
-        Turns squared distances into probabilities.
+        Temperature of the softmax over squared distances.
     categories : tuple of Category
         The K categories.
     labelled_prototypes : ndarray of float32, shape (M, d), or None
-        Mean features of the texts with each label; None without labels.
+        Mean feature of the texts with each label; None without labels.
     config : Mapping
         The resolved configuration: run, effort and every setting of the method.
     parameters : Mapping
-        Arguments with which `CategoryDiscoverer` repeats the fit.
+        Arguments of the `CategoryDiscoverer` that repeats the fit.
     device : str
         Where the features are computed.
     fit_reference : FitReference or None
@@ -184,7 +184,7 @@ class Model:
 
     @cached_property
     def matching(self) -> np.ndarray | None:
-        """Distances of labelled prototypes to all prototypes, shape (M, K); None without labels."""
+        """Distances between labelled prototypes and all prototypes, shape (M, K), or None."""
         if self.labelled_prototypes is None:
             return None
         return np.sqrt(squared_distances(self.labelled_prototypes, self.prototypes))
@@ -305,10 +305,10 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `newfound.pipeline.discover` found in a corpus of N texts: K categories.
+    """The result of a discovery: K categories of a corpus of N texts.
 
-    A run folder is a Result on disk (`newfound.storage.run_folder`). Probabilities, positions
-    and matching distances are kept with four decimals, in memory as on disk.
+    A run folder is a Result on disk (`newfound.storage.run_folder`). Probabilities, positions and
+    matching distances are rounded to four decimals, in memory and on disk.
 
     Attributes
     ----------
@@ -317,9 +317,9 @@ class Result:
     categories : tuple of Category
         The K categories, known ones first.
     assigned : ndarray of int64, shape (N,)
-        Position of each text's category: its label where it has one, else the model's answer.
+        Index of each text's category: its label if it has one, else the prediction.
     predicted : ndarray of int64, shape (N,)
-        Position of the model's own answer.
+        Index of the predicted category, also for labelled texts.
     probability : ndarray of float64, shape (N,)
         Probability of the model's own answer.
     best_known : ndarray of int64, shape (N,), or None
@@ -332,31 +332,31 @@ class Result:
     fits_nowhere : ndarray of bool, shape (N,), or None
         Which texts are marked as fitting nowhere; None if neither a share nor a rate was given.
     positions : ndarray of float64, shape (N, 2), or callable
-        Map positions, or the function that computes them; read `map_positions` instead.
+        Map positions, or a function that computes them; use `map_positions` to read them.
     config : Mapping
         The resolved configuration: run, effort and every setting of the method.
     device : str
-        Where it was computed.
+        Device of the computation.
     model : Model or None
-        What predicts new texts; None if it was not read from the run folder.
+        The model for new texts; None if it was not read from the run folder.
     training_features : ndarray of float32, shape (N, d), or None
         Features of the texts; None if the Result was read from a run folder.
     estimate : Estimate or None
         The estimated number of categories; None if the number was given.
     matching : ndarray of float64, shape (M, K), or None
-        Distances of labelled prototypes to all prototypes; None without labels.
+        Distances between labelled prototypes and all prototypes; None without labels.
     history : tuple of dict
         One entry per epoch: stage, epoch, losses.
     seconds : Mapping
         Seconds per stage.
     notes : tuple of str
-        What the user should know about the texts and the run.
+        Notes for the user on the texts and the run.
     versions : Mapping
         Versions of the packages that the result depends on.
     scores : Mapping or None
-        Accuracy in percent where the truth is known, as in the demo.
+        Accuracy in percent if the true categories are known, as in the demo.
     command : str or None
-        The command line that made it.
+        The command line of the run.
     """
 
     corpus: Corpus
@@ -402,7 +402,7 @@ class Result:
 
     @cached_property
     def labelled(self) -> np.ndarray:
-        """Which texts carry a label that the user gave, bool, shape (N,)."""
+        """Which texts have a label, bool, shape (N,)."""
         return _read_only(np.array([label is not None for label in self.corpus.labels], bool))
 
     @cached_property
@@ -412,24 +412,24 @@ class Result:
 
     @cached_property
     def unlabelled_sizes(self) -> np.ndarray:
-        """Number of texts without a label in each category, shape (K,)."""
+        """Number of unlabelled texts in each category, shape (K,)."""
         return np.bincount(self.assigned[~self.labelled], minlength=len(self.categories))
 
     @cached_property
     def map_positions(self) -> np.ndarray:
-        """Position of each text on the map, in [-1, 1], shape (N, 2); computed once, when asked."""
+        """Position of each text on the map, in [-1, 1], shape (N, 2); computed on first use."""
         return _read_only(self.positions() if callable(self.positions) else self.positions)
 
 
 def with_names(result: Result, names: Mapping[int, str]) -> Result:
-    """Return the result with other names for novel categories.
+    """Return the result with new names for novel categories.
 
     Parameters
     ----------
     result : Result
-        Stays as it is.
+        The result of a discovery; it is not changed.
     names : Mapping of int to str
-        New name by category id; categories that are left out keep theirs.
+        New name by category id; other categories keep their names.
 
     Returns
     -------
@@ -440,7 +440,7 @@ def with_names(result: Result, names: Mapping[int, str]) -> Result:
     for id_ in names:
         if kinds.get(id_) != "novel":
             raise InputError(
-                f"the category {id_} cannot be renamed: only novel categories can, a known one "
+                f"the category {id_} cannot be renamed; only novel categories can be, a known one "
                 "has the name of its label"
             )
     renamed = tuple(replace(c, name=names.get(c.id, c.name)) for c in result.categories)
@@ -456,10 +456,10 @@ def with_names(result: Result, names: Mapping[int, str]) -> Result:
 def encode_ties_alone(
     feature_map: "FeatureMap", prototypes: np.ndarray, texts: list[str], features: np.ndarray
 ) -> np.ndarray:
-    """Return the features, with texts near the border of two categories encoded one by one.
+    """Return the features, with texts at the border of two categories encoded one by one.
 
-    A text's features differ in their last digits with the batch that it is encoded in. At a border
-    these would decide; there the text by itself does, so that it gets the same answer always.
+    The last digits of a text's features depend on the other texts in the batch. Close to a border
+    they could change the prediction, so such texts are encoded alone.
     """
     if len(texts) == 1:
         return features
@@ -473,13 +473,13 @@ def encode_ties_alone(
 
 
 def as_recorded(values: np.ndarray) -> np.ndarray:
-    """Return values as a run folder keeps them: float64, rounded to four decimals."""
-    # Twice: 0.1235 in float32 is 0.12349999696 in float64.
+    """Return values as stored in a run folder: float64, rounded to four decimals."""
+    # Rounded twice, because 0.1235 in float32 is 0.12349999696 in float64.
     return values.round(DIGITS).astype(np.float64).round(DIGITS)
 
 
 def _spread(values: np.ndarray, real: np.ndarray, missing: Any) -> np.ndarray:
-    """Values [n, ...] of the real texts among all [N, ...]; the others get `missing`."""
+    """Return values [N, ...] of all texts from those of the real ones; others get `missing`."""
     if real.all():
         return values
     spread = np.full((len(real), *values.shape[1:]), missing, values.dtype)
@@ -498,7 +498,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _make_arrays_read_only(value: Any) -> None:
-    """Replace every array of a frozen dataclass by a view that cannot be written to."""
+    """Replace every array of a frozen dataclass by a read-only view."""
     for each in fields(value):
         found = getattr(value, each.name)
         if isinstance(found, np.ndarray):

@@ -51,7 +51,7 @@ def test_run_writes_a_complete_line_and_is_not_repeated(
     capsys.readouterr()
     assert bench("run", data, tiny_encoder, out, *more, "--method", "dpn-coupled,dpn") == 0
     assert out.read_bytes() == before
-    assert "4 have their lines already" in capsys.readouterr().err
+    assert "4 already have a result line" in capsys.readouterr().err
     # A changed setting is another run.
     assert bench("run", data, tiny_encoder, out, "--seeds", "0", "--set", "epochs=2") == 0
     assert len(read_lines(out)) == 5

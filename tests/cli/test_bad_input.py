@@ -228,7 +228,7 @@ def test_another_delimiter_is_read_and_said(
         (["--max-tokens", "1"], "--max-tokens must be at least 3, not 1"),
         (["--validation-share", "1.5"], "--validation-share must be from 0 to 0.9, not 1.5"),
         (["--validation-share", "nan"], "--validation-share must be from 0 to 0.9, not nan"),
-        (["--cache", "/dev/null/x"], "the cache folder /dev/null/x cannot be made"),
+        (["--cache", "/dev/null/x"], "cannot create the cache folder /dev/null/x"),
         (["--set", "epochs"], "--set takes NAME=VALUE (such as epochs=3), not 'epochs'"),
         (["--set", "=3"], "--set takes NAME=VALUE"),
         (["--set", "speed=3"], "method dpn has no setting 'speed'; it has "),
@@ -327,9 +327,9 @@ def test_what_is_not_a_run_stays_even_with_force(
     folder.mkdir()
     (folder / "chapter.txt").write_text("years of work")
     said = refuse("discover", table, "-o", folder, *force)
-    assert said.startswith(f"{folder} exists and is not a run of newfound; it is not touched")
+    assert said.startswith(f"{folder} exists and is not a run folder, so it is not replaced")
     assert "not a run of newfound" in refuse("demo", "-o", folder)
-    assert "is a file; name a folder" in refuse("discover", table, "-o", table, *force)
+    assert "is a file; give a folder" in refuse("discover", table, "-o", table, *force)
     assert "cannot write" in refuse("discover", table, "-o", table / "run", *force)
 
 

@@ -65,7 +65,7 @@ def test_every_flag_is_explained_with_its_default_or_as_required(name: str) -> N
 def test_required_flags_are_marked_in_the_help(command: Command) -> None:
     assert "run folder to write (required)" in command("discover", "--help").out
     shown = " ".join(command("export", "--help").out.split())
-    assert "tool to write for (required)" in shown
+    assert "target format (required)" in shown
     assert ".csv (required)" in shown
 
 

@@ -104,7 +104,7 @@ def test_a_failing_endpoint_leaves_the_keyword_names_and_says_so(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--name-with", "localhost:8000", "--name-model", "m"], "is not a web address"),
+        (["--name-with", "localhost:8000", "--name-model", "m"], "is not a valid URL"),
         (["--name-with", "http://localhost:8000/v1"], "add --name-model"),
         (["--name-model", "m"], "add --name-with"),
     ],

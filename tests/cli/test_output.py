@@ -100,7 +100,7 @@ def test_demo_prints_scores_as_json(command: Command, flags: list[str], tmp_path
     assert "Demo: 1,095 help-desk messages" in done.err
     done = command("demo", "-o", tmp_path / "demo", *flags, "--quiet")
     assert "Demo: " not in done.out + done.err
-    assert "Recovered of the hidden truth" in done.out
+    assert "Accuracy on the unlabelled messages" in done.out
 
 
 def test_estimate_prints_json(command: Command, table: Path, tiny_encoder: str) -> None:

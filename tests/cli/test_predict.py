@@ -183,8 +183,8 @@ def test_an_interrupted_pipe_reports_how_many_lines_were_answered(
         raise KeyboardInterrupt
 
     for count, message in (
-        (0, "0 lines were answered"),
-        (25, "20 lines were answered"),
+        (0, "0 lines were written"),
+        (25, "20 lines were written"),
     ):
         monkeypatch.setattr(sys, "stdin", lines(count))
         assert main(["predict", str(small_run), "-"]) == 130

@@ -1,4 +1,4 @@
-"""The nearest prototype, its probability, and the texts that noise could move."""
+"""Assignment to prototypes: probabilities, near ties, calibration."""
 
 import math
 
@@ -117,7 +117,7 @@ def test_noise_reassigns_only_near_ties(seed: int, k: int, d: int) -> None:
     moved = assign((features + steps).astype(np.float32), prototypes, 1.0)[0]
     changed = np.flatnonzero(moved != assign(features, prototypes, 1.0)[0])
     assert set(changed) <= set(ties)
-    assert len(ties) < 40  # few: each costs a run of the encoder
+    assert len(ties) < 40  # near ties are encoded again, so there must be few
 
 
 def test_text_on_the_border_is_a_near_tie() -> None:
@@ -133,7 +133,7 @@ def test_fit_temperature_maximises_the_likelihood() -> None:
     targets = rng.integers(0, 4, 400)
     for noise in (0.5, 0.8):
         features = (prototypes[targets] + noise * rng.normal(size=(400, 8))).astype(np.float32)
-        # Of Gaussian clouds the softmax of -distance / (2 variance) is the true probability.
+        # For Gaussian clusters the softmax of -squared distance / (2 variance) is exact.
         found = fit_temperature(features, prototypes, targets)
         assert found == pytest.approx(noise**2, rel=0.5)
 

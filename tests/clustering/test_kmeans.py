@@ -16,7 +16,7 @@ from newfound.errors import InputError
 
 
 def mixture(n: int, d: int, k: int, seed: int, noise: float = 0.6) -> tuple[Tensor, Tensor]:
-    """Unit vectors around k overlapping centres of unequal weight, as sentence features are."""
+    """Return unit vectors around k overlapping centres of unequal sizes, as sentence features."""
     draw = torch.Generator().manual_seed(seed)
     centres = torch.randn(k, d, generator=draw) / d**0.5
     truth = torch.multinomial(torch.rand(k, generator=draw) + 0.2, n, True, generator=draw)
@@ -25,7 +25,7 @@ def mixture(n: int, d: int, k: int, seed: int, noise: float = 0.6) -> tuple[Tens
 
 
 def batched(features: Tensor, k: int, targets: Tensor | None = None, **options: int) -> Clustering:
-    """Take the path of a GPU on a CPU."""
+    """Run the batched implementation of a GPU on a CPU."""
     if targets is None:
         targets = torch.full((len(features),), -1)
     settings = {"starts": 10, "seed": 0, "max_iterations": 100} | options
@@ -40,7 +40,7 @@ def problem_of(features: Tensor, k: int) -> Problem:
 
 
 def plain_distances(features: Tensor, centres: Tensor) -> Tensor:
-    """Squared distances [N, K], one pair at a time and in double precision."""
+    """Return squared distances [N, K] by a loop, in double precision."""
     rows = [[float((x - c).square().sum()) for c in centres.double()] for x in features.double()]
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -48,7 +48,7 @@ def plain_distances(features: Tensor, centres: Tensor) -> Tensor:
 def plain_lloyd(
     features: Tensor, centres: Tensor, targets: Tensor, iterations: int
 ) -> tuple[Tensor, Tensor, float]:
-    """Textbook iterations by loops: the mean of each cluster's points, pinned points stay."""
+    """Return k-means by loops, with pinned points."""
     centres = centres.double()
     for step in range(iterations + 1):
         distances = plain_distances(features, centres)
@@ -62,7 +62,7 @@ def plain_lloyd(
 
 
 def check_consistent(found: Clustering, features: Tensor, targets: Tensor | None = None) -> None:
-    """Each free point is with its nearest centre, and the inertia is that of the labels."""
+    """Check that free points have their nearest centre, and the inertia follows the labels."""
     distances = plain_distances(features, found.centres)
     own = distances[torch.arange(len(features)), found.labels]
     free = torch.ones(len(features), dtype=torch.bool) if targets is None else targets < 0
@@ -168,7 +168,7 @@ def test_block_size_does_not_change_nearest(monkeypatch: pytest.MonkeyPatch) -> 
     assert nearest(features[:0], features[:7])[0].shape == (0,)
 
 
-# -- properties and edges
+# -- properties and edge cases
 
 small = st.tuples(st.integers(1, 25), st.integers(1, 4), st.integers(0, 10_000), st.booleans())
 
@@ -176,7 +176,7 @@ small = st.tuples(st.integers(1, 25), st.integers(1, 4), st.integers(0, 10_000),
 @settings(deadline=None, max_examples=60)
 @given(small, st.data())
 def test_small_random_problems(shape: tuple[int, int, int, bool], data: st.DataObject) -> None:
-    """Whatever the points (rounded: many duplicates), both paths give a sound clustering."""
+    """CPU and GPU implementations give valid clusterings of points with many duplicates."""
     n, d, seed, rounded = shape
     k = data.draw(st.integers(1, n))
     features = torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
@@ -235,7 +235,9 @@ def test_empty_cluster_is_refilled_with_the_farthest_point() -> None:
     groups = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 30.0]])
     noise = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
     features = groups.repeat_interleave(10, 0) + 0.1 * noise
-    start = torch.tensor([[0.0, 0.0], [10.0, 0.0], [500.0, -500.0]])  # no point is near the last
+    start = torch.tensor(
+        [[0.0, 0.0], [10.0, 0.0], [500.0, -500.0]]
+    )  # the last centre is far from all points
     for found in (
         kmeans(features, 3, initial=start),
         all_starts(problem_of(features, 3), start[None], max_iterations=50, tolerance=0),
@@ -245,7 +247,7 @@ def test_empty_cluster_is_refilled_with_the_farthest_point() -> None:
 
 
 def test_cluster_refilled_with_a_duplicate_is_refilled_again() -> None:
-    # The farthest two points are the same, so the second cluster put there stays empty at first.
+    # The two farthest points are equal, so the second cluster moved there is empty at first.
     features = torch.tensor(
         [[0.0, 0.1], [0.1, 0.0], [0.0, 0.0], [9.0, 9.0], [9.0, 9.0], [-4.0, 0.0]]
     )
@@ -278,7 +280,7 @@ def test_points_far_from_the_origin(shift: float) -> None:
 
 
 def _order(one: Clustering, other: Clustering) -> Tensor:
-    """Find the cluster of `other` that holds the first point of each cluster of `one`."""
+    """Return the cluster of `other` with the first point of each cluster of `one`."""
     return torch.stack(
         [other.labels[(one.labels == j).nonzero()[0, 0]] for j in range(len(one.centres))]
     )
@@ -389,7 +391,7 @@ def test_only_known_categories(texts: tuple[Tensor, Tensor]) -> None:
     targets = torch.where(torch.arange(1500) % 3 == 0, truth, -1)
     found = constrained_kmeans(features, 20, targets)
     assert torch.equal(found.labels[targets >= 0], targets[targets >= 0])
-    # Nothing is left to assign: the centres are the class means.
+    # Without free points the centres are the class means.
     for initial in (None, features[:20]):
         done = constrained_kmeans(features, 20, truth, initial=initial)
         means = torch.stack([features[truth == j].mean(0) for j in range(20)])
@@ -410,7 +412,7 @@ def test_many_points_are_first_clustered_on_a_sample(
     for pinned in (torch.full_like(targets, -1), targets):
         monkeypatch.setattr(module, "SAMPLE", 100_000)
         whole = run(features, 10, pinned)
-        # As few points for a cluster as the real limit ever leaves.
+        # The smallest number of points per cluster that the real limit allows.
         monkeypatch.setattr(module, "SAMPLE", 10)
         sampled = run(features, 10, pinned)
         own = (features - sampled.centres[sampled.labels]).square().sum(1)
@@ -438,7 +440,7 @@ def test_progress_rises_to_the_total(
         assert calls[-1][0] == calls[-1][1]
 
 
-# -- what cannot be
+# -- invalid arguments
 
 
 def test_impossible_numbers_of_categories_are_refused() -> None:
@@ -458,7 +460,7 @@ def test_some_initial_centres_may_be_given() -> None:
     means = torch.stack([features[truth == c].mean(0) for c in range(2)])
     found = kmeans(features, 5, initial=means, starts=5, seed=0)
     assert found.inertia <= 1.05 * kmeans(features, 5, starts=5, seed=0).inertia
-    # The first clusters are those that were given.
+    # The first clusters belong to the given centres.
     for c in range(2):
         assert (found.labels[truth == c] == c).float().mean() > 0.6
 

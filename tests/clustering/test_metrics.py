@@ -19,12 +19,12 @@ def split(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def agreeing(predicted: NDArray[np.int64], truth: NDArray[np.int64], order: tuple[int, ...]) -> int:
-    """How many texts agree if cluster c is category order[c]."""
+    """Return how many texts are correct if cluster c is category order[c]."""
     return sum(order[int(p)] == int(t) for p, t in zip(predicted, truth, strict=True))
 
 
 def best_mappings(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> list[tuple[int, ...]]:
-    """All one-to-one mappings of five clusters to five categories on which most texts agree."""
+    """Return all optimal one-to-one mappings of five clusters to five categories."""
     scores = {order: agreeing(predicted, truth, order) for order in permutations(range(5))}
     return [order for order, score in scores.items() if score == max(scores.values())]
 
@@ -42,7 +42,7 @@ def test_all_known_and_novel_come_from_one_optimal_matching(
             return math.nan
         return 100 * agreeing(predicted[part], truth[part], order) / int(part.sum())
 
-    # Equally good matchings may divide the total differently between known and novel.
+    # Equally good matchings may split the total differently into known and novel.
     possible = [
         [percent(part, order) for part in (is_known | True, is_known, ~is_known)]
         for order in best_mappings(predicted, truth)
@@ -69,14 +69,14 @@ def test_cluster_numbers_do_not_matter(
     predicted, truth = split(pairs)
     scores = accuracy(predicted, truth, known)
     renamed = accuracy(np.array(order)[predicted], truth, known)
-    # Equally good matchings may divide the same total otherwise between known and novel.
+    # Equally good matchings may split the total differently into known and novel.
     assert renamed.all == pytest.approx(scores.all)
     assert renamed.nmi == pytest.approx(scores.nmi)
     assert renamed.ari == pytest.approx(scores.ari)
 
 
 def test_known_and_novel_are_not_matched_separately() -> None:
-    # Cluster 0 holds both categories; it can be "a" or "b", not both.
+    # Cluster 0 contains both categories; it can be matched to "a" or "b", not to both.
     scores = accuracy([0, 0, 0, 0, 0], ["a", "a", "a", "b", "b"], {"a"})
     assert (scores.all, scores.known, scores.novel) == (60.0, 100.0, 0.0)
 

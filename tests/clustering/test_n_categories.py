@@ -28,7 +28,7 @@ from newfound.clustering.n_categories import (
 def mixture(
     k: int, size: int, d: int = 32, noise: float = 0.5, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Unit vectors around k centres, `size` points each, and their categories."""
+    """Return unit vectors around k centres, `size` points each, and their categories."""
     draw = torch.Generator().manual_seed(seed)
     truth = torch.arange(k).repeat_interleave(size)
     centres = torch.nn.functional.normalize(torch.randn(k, d, generator=draw), dim=1)
@@ -52,7 +52,7 @@ def some_labels(truth: Tensor, known: int, rate: float, seed: int = 0) -> Tensor
 def test_mate_rates_equal_a_loop_over_texts(seed: int, known: int, k: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     targets = torch.randint(-1, known, (40,), generator=draw)
-    targets[: 2 * known] = torch.arange(known).repeat(2)  # two labels at least
+    targets[: 2 * known] = torch.arange(known).repeat(2)  # at least two labels
     clusters = torch.randint(k, (40,), generator=draw)
     own, other = 0.0, 0.0
     for i in range(40):
@@ -89,7 +89,7 @@ def test_weight_of_two_counts_a_category_twice() -> None:
 def test_known_share_inverts_the_rates_of_equal_categories(
     known: int, novel: int, rate: Fraction, leak: Fraction
 ) -> None:
-    # Every text's mates are of its own category but for `leak`, spread over all the others.
+    # The mates of a text are of its own category except for `leak`, spread over all others.
     total = known + novel
     own = rate * (1 - leak)
     other = rate * leak * Fraction(known - 1, total - 1)
@@ -100,7 +100,7 @@ def test_known_share_inverts_the_rates_of_equal_categories(
         torch.tensor([float(rate * share)], dtype=torch.float64),
         known,
     )
-    # Mates as mixed as all texts together tell nothing: the equation is then 0 / 0.
+    # With mates mixed like all texts the equation is 0 / 0.
     if abs((1 - leak) - leak / (total - 1)) > Fraction(1, 100):
         assert float(got) == pytest.approx(float(share), rel=1e-6)
 
@@ -228,7 +228,7 @@ def test_weight_of_the_silhouette_grows_continuously(monkeypatch: pytest.MonkeyP
 
 
 def test_overlapping_categories_are_counted() -> None:
-    points, truth = mixture(30, 80, noise=1.1)  # k-means gets a good part of the texts wrong
+    points, truth = mixture(30, 80, noise=1.1)  # k-means misassigns many texts
     found = estimate_categories(points, some_labels(truth, 22, 0.15))
     assert abs(found.n_categories - 30) <= 3
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours: against a loop, and in blocks."""
+"""Nearest neighbours, compared with a loop and computed in blocks."""
 
 import pytest
 import torch
@@ -31,4 +31,4 @@ def test_neighbour_count_is_a_share_of_the_mean_category_size() -> None:
     assert neighbour_count(18000, 20, 0.4) == 360
     assert neighbour_count(10, 9, 0.4) == 1
     assert neighbour_count(3, 1, 5.0) == 2
-    assert neighbour_count(10**6, 20, 0.4) == 512  # memory must not grow with their product
+    assert neighbour_count(10**6, 20, 0.4) == 512  # limited, because memory grows with it

@@ -1,4 +1,4 @@
-"""Sinkhorn iterations: against a loop, at their limits, and with a queue."""
+"""Sinkhorn iterations, compared with a loop, with extreme scores and with a queue."""
 
 import math
 
@@ -14,7 +14,7 @@ from newfound.clustering.optimal_transport import sinkhorn
 def by_loop(
     scores: Tensor, epsilon: float, iterations: int, class_prior: list[float] | None = None
 ) -> list[list[float]]:
-    """As the definition says it, one number at a time."""
+    """Return the assignment by the definition, with loops."""
     n, k = scores.shape
     table = [[math.exp(float(scores[i, j]) / epsilon) for j in range(k)] for i in range(n)]
     for _ in range(iterations):
@@ -156,7 +156,7 @@ def test_adding_a_constant_to_all_scores_changes_nothing() -> None:
 
 
 def test_small_batch_is_transported_with_its_queue() -> None:
-    """Three texts of one category out of six: alone they must be torn apart."""
+    """Three texts of one of six categories would be split among categories without the queue."""
     truth = torch.arange(6).repeat(20)
     scores = torch.nn.functional.one_hot(truth, 6) + 0.1 * drawn(120, 6, 3)
     batch, queue = scores[truth == 4][:3], scores

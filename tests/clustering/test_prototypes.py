@@ -1,4 +1,4 @@
-"""Class means, matching and moving average against loops and brute force."""
+"""Class means, matching and moving average, compared with loops and brute force."""
 
 from collections.abc import Iterable
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""The silhouette against a loop and scikit-learn."""
+"""The silhouette score, compared with a loop and scikit-learn."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def by_loop(x: np.ndarray, labels: np.ndarray) -> float:
 def test_silhouette_equals_scikit_learn(n: int, k: int, far: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.normal(size=(n, 3)) + far).astype(np.float32)
-    labels = 2 * rng.integers(k, size=n)  # some numbers are nobody's
+    labels = 2 * rng.integers(k, size=n)  # some numbers are not used
     if len(set(labels)) < 2:
         labels[0] = -1
     found = silhouette_score(torch.from_numpy(x), torch.from_numpy(labels))
@@ -48,8 +48,10 @@ def test_block_size_does_not_change_the_score(monkeypatch: pytest.MonkeyPatch) -
     assert silhouette_score(x, labels) == pytest.approx(whole, abs=1e-6)
 
 
-def test_single_cluster_scores_zero() -> None:
+def test_degenerate_clusterings_score_zero() -> None:
     x = torch.randn(5, 2)
     assert silhouette_score(x, torch.zeros(5, dtype=torch.int64)) == 0
-    assert silhouette_score(x, torch.arange(5)) == 0  # everybody is alone
-    assert silhouette_score(torch.ones(4, 2), torch.tensor([0, 0, 1, 1])) == 0  # all in one place
+    assert silhouette_score(x, torch.arange(5)) == 0  # one point per cluster
+    assert (
+        silhouette_score(torch.ones(4, 2), torch.tensor([0, 0, 1, 1])) == 0
+    )  # all points are equal

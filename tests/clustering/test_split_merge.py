@@ -1,4 +1,4 @@
-"""Split-merge moves: gains and costs against loops, what moves improve and what they leave."""
+"""Split-merge moves: gains and costs compared with loops, and the effect of moves."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ CORNERS = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
 
 def blobs(centres: Tensor, each: int = 40, seed: int = 0, noise: float = 0.5) -> Tensor:
-    """`each` points around every centre, one blob after the other."""
+    """Return `each` points around every centre, in order of the centres."""
     draw = torch.Generator().manual_seed(seed)
     spread = noise * torch.randn(len(centres) * each, centres.shape[1], generator=draw)
     return centres.repeat_interleave(each, 0) + spread
@@ -35,14 +35,14 @@ def inertia(points: Tensor) -> float:
 
 
 def drawn(seed: int, n: int = 40, k: int = 4) -> tuple[Tensor, Tensor, Tensor]:
-    """Points, labels and the clusters' means."""
+    """Return points, labels and the means of the clusters."""
     draw = torch.Generator().manual_seed(seed)
     points = torch.randn(n, 3, generator=draw)
     labels = torch.cat([torch.arange(k), torch.randint(k, (n - k,), generator=draw)])
     return points, labels, torch.stack([points[labels == c].mean(0) for c in range(k)])
 
 
-# Parts.
+# Gains, costs and moves.
 
 
 @settings(deadline=None, max_examples=30)
@@ -84,7 +84,7 @@ def test_split_separates_two_blobs() -> None:
     labels = torch.zeros(80, dtype=torch.int64)
     halves = split_clusters(points, labels, points.mean(0)[None], labels < 0, seed=0)
     assert halves.in_second[:40].all() != halves.in_second[40:].all()
-    pinned = torch.arange(80) >= 70  # of the second blob: it must be the first half
+    pinned = torch.arange(80) >= 70  # in the second blob, which must be the first half
     halves = split_clusters(points, labels, points.mean(0)[None], pinned, seed=0)
     assert halves.in_second.tolist() == [True] * 40 + [False] * 40
 
@@ -115,11 +115,11 @@ def test_moves_change_only_their_clusters() -> None:
     torch.testing.assert_close(after[moves[0].into], both.mean(0))
 
 
-# The whole.
+# split_merge and split_merge_directions.
 
 
 def stuck(points: Tensor) -> Tensor:
-    """Centres from which k-means goes nowhere: two in the last blob, none in the second."""
+    """Return centres of a local optimum: two in the last blob, none in the second."""
     return torch.stack([points[:80].mean(0), CORNERS[2], CORNERS[3] - 0.3, CORNERS[3] + 0.3])
 
 
@@ -135,7 +135,7 @@ def test_centre_moves_to_a_missing_cluster() -> None:
 def test_known_category_is_split_only_if_half_is_likely_novel() -> None:
     points = blobs(CORNERS)
     targets = torch.full((160,), -1)
-    targets[:10] = 0  # labels in the first blob; the second hides in its cluster
+    targets[:10] = 0  # labels in the first blob; the second is absorbed by its cluster
     bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
     assert (bad.labels[:80] == 0).all()
     found = split_merge(
@@ -143,7 +143,7 @@ def test_known_category_is_split_only_if_half_is_likely_novel() -> None:
     )
     assert (found.labels[:40] == 0).all()
     assert (found.labels[40:80] != 0).all()
-    targets[40:50] = 0  # labels in both: the category has two sides
+    targets[40:50] = 0  # labels in both blobs: they are one category
     bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
     found = split_merge(
         points, targets, known_log_odds(nearest_neighbours(points, 15), targets), bad

@@ -1,4 +1,4 @@
-"""The corpus: what is accepted, what is refused, what is said about it."""
+"""The corpus: accepted and refused inputs, and notes."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def test_number_labels_become_strings_and_minus_one_means_unlabelled() -> None:
     corpus = Corpus.from_lists([f"t{i}" for i in range(10)], labels)
     wanted = ["0", None, "2", "1.5", "7", "True", "-1", None, str(10**400), None]
     assert corpus.labels == wanted
-    # pandas makes floats of whole numbers with a gap
+    # pandas reads integers with missing values as floats.
     gap = pd.Series([1, None, 3])
     assert gap.dtype == np.float64
     assert Corpus.from_lists(["a", "b", "c"], gap).labels == ["1", None, "3"]
@@ -130,7 +130,7 @@ def test_ids_must_be_unique_and_complete() -> None:
 def test_clean_text_replaces_nul_and_unpaired_surrogates() -> None:
     assert clean_text("a\0b") == "a b"
     assert clean_text("half \ud83d pair") == "half \ufffd pair"
-    assert clean_text("\ud83d\ude00") == "😀"  # two halves that belong together
+    assert clean_text("\ud83d\ude00") == "😀"  # a surrogate pair
     long = "שלום 😀 " * 20_000
     assert clean_text(long) is long
 
@@ -144,7 +144,7 @@ def test_clean_text_is_encodable_and_idempotent(text: str) -> None:
     assert clean_text(cleaned) == cleaned
 
 
-# What cannot work.
+# Refused corpora.
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_ordinary_corpus_has_no_notes(number: int | None) -> None:
     assert check_corpus(corpus, number) == []
 
 
-# What works but is worth a word.
+# Notes.
 
 
 def test_note_on_no_labels() -> None:
@@ -233,7 +233,7 @@ def test_note_on_a_text_with_different_labels() -> None:
     (note,) = check_corpus(corpus, None)
     assert "2 texts occur with different labels" in note
     assert "'same': 'x' (id d) and 'y' (id f)" in note
-    # the same text unlabelled, or twice with the same label, is nothing odd
+    # The same text unlabelled, or twice with the same label, is not noted.
     fine = corpus_of(("a", "x"), ("a", "x"), ("a", None), ("b", "y"), ("c", "y"))
     assert check_corpus(fine, None) == []
 

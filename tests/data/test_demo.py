@@ -1,4 +1,4 @@
-"""The demo data keep what the documentation promises about them."""
+"""The demo data are as documented."""
 
 import re
 from itertools import combinations
@@ -74,7 +74,7 @@ def test_no_near_copies_within_a_category(table: pd.DataFrame) -> None:
 
 
 def test_messages_do_not_follow_a_template(table: pd.DataFrame) -> None:
-    """Openings differ and lengths spread within every category, as they do in real messages."""
+    """First words and lengths vary within every category, as in real messages."""
     for name, group in table.groupby("truth"):
         openings = [tuple(words(text)[:3]) for text in group["text"]]
         assert len(set(openings)) >= 0.9 * len(openings), name

@@ -1,4 +1,4 @@
-"""Words: cut in any script, never a crash, never a hidden character."""
+"""Splitting texts of any script into words."""
 
 import unicodedata
 from itertools import pairwise

@@ -271,7 +271,7 @@ def test_no_novel_category_asks_nothing(endpoint: FakeEndpoint) -> None:
     "url", ["", "localhost:8000", "file:///etc/passwd", "ftp://host/v1", "http://", "http://a b/"]
 )
 def test_addresses_that_cannot_be_asked(url: str) -> None:
-    with pytest.raises(InputError, match="not a web address"):
+    with pytest.raises(InputError, match="not a valid URL"):
         check_endpoint(url)
     found, notes = names_from_endpoint(CATEGORIES, url, "tiny", None)
     assert found == CATEGORIES

@@ -1,4 +1,4 @@
-"""The lean backbone against the transformers library, family by family."""
+"""The backbone, compared with the transformers library for each family."""
 
 import json
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_attention_by_matrix_products_equals_fused_attention(by_head: bool) -> N
     query, key, value = torch.randn(3, 4, 2, 7, 8, requires_grad=True)
     mask = torch.arange(7) < torch.tensor([7, 3, 5, 1])[:, None]
     bias = torch.zeros(4, 1, 1, 7).masked_fill(~mask[:, None, None], float("-inf"))
-    if by_head:  # as MPNet's offsets
+    if by_head:  # like MPNet's position bias
         bias = bias + torch.randn(2, 7, 7)
     bias = bias.expand(-1, -1, 7, -1)
     plain = attend(query, key, value, bias, 0.0)

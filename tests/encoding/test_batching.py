@@ -1,4 +1,4 @@
-"""Batches: complete, similar in length, small in padding."""
+"""Batches: complete, of similar lengths, with little padding."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_paired_batches_end_with_labelled_rows_that_repeat(
     times = np.bincount(batches[:, size:].ravel() - 100, minlength=labelled)[:labelled]
     assert (batches[:, size:] >= 100).all()
     if labelled:
-        assert times.min() >= len(batches) // -(-labelled // some)  # once a round
+        assert times.min() >= len(batches) // -(-labelled // some)  # once per pass
 
 
 @given(

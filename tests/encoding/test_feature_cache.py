@@ -1,4 +1,4 @@
-"""The cached path against the plain one: same features, losses and gradients."""
+"""The feature cache gives the features, losses and gradients of the full model."""
 
 import dataclasses
 from pathlib import Path
@@ -25,10 +25,10 @@ def make(tiny_encoder: str, frozen: int, head: str = "residual") -> EncoderFeatu
     return model
 
 
-def plain_features(model: EncoderFeatures, text: str) -> torch.Tensor:
-    """One text at a time through the whole model, nothing cached, nothing padded.
+def reference_features(model: EncoderFeatures, text: str) -> torch.Tensor:
+    """Return the features of a text from the full model, without cache and padding.
 
-    The boundary's rounding to half precision is part of the feature map.
+    Rounding to half precision after the frozen layers is part of the feature map.
     """
     ids = torch.tensor([model.encoder.tokenizer.encode(text).ids])
     backbone, mask = model.backbone, torch.ones_like(ids, dtype=torch.bool)
@@ -48,7 +48,7 @@ def test_features_equal_those_of_single_texts(frozen: int, tiny_encoder: str) ->
     model = make(tiny_encoder, frozen).eval()
     tokens = tokenize(model.encoder.tokenizer, TEXTS, 16)
     with torch.inference_mode():
-        wanted = torch.stack([plain_features(model, text) for text in TEXTS])
+        wanted = torch.stack([reference_features(model, text) for text in TEXTS])
     cached = features_of(model, run_frozen(model, tokens))
     assert torch.allclose(cached, wanted, atol=1e-5)
     assert np.allclose(model(TEXTS), wanted.numpy(), atol=1e-5)
@@ -58,7 +58,7 @@ def test_features_equal_those_of_single_texts(frozen: int, tiny_encoder: str) ->
 def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str) -> None:
     model = make(tiny_encoder, frozen)
     model.train()
-    for part in model.modules():  # compare numbers, not dropout's draws
+    for part in model.modules():  # dropout would make results random
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
         if hasattr(part, "attention_dropout"):
@@ -71,7 +71,11 @@ def test_loss_and_gradients_equal_the_full_model(frozen: int, tiny_encoder: str)
     fast.backward()
     found = {n: w.grad.clone() for n, w in model.named_parameters() if w.grad is not None}
     model.zero_grad()
-    slow = (torch.stack([plain_features(model, text) for text in TEXTS]) @ direction).square().sum()
+    slow = (
+        (torch.stack([reference_features(model, text) for text in TEXTS]) @ direction)
+        .square()
+        .sum()
+    )
     slow.backward()
     assert fast.item() == pytest.approx(slow.item(), rel=1e-4)
     assert found
@@ -98,7 +102,7 @@ def test_packed_and_padded_texts_have_equal_features(
     with torch.inference_mode():
         for rows, batch in zip(drawn, inputs.batches(drawn), strict=True):
             found = model.finish(model.from_states(*inputs.batch(batch)))
-            assert batch.grid[0] < 12  # several to a row
+            assert batch.grid[0] < 12  # several texts per row
             assert torch.allclose(found, wanted[torch.from_numpy(rows)], atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The feature map's last layer: K logits on any head, on disk and off."""
+"""Logits of the feature map: on any head, saved and loaded."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_logits_are_a_layer_on_the_head(tiny_encoder: str, head: str, frozen: in
     assert all(weight.requires_grad for weight in layer.parameters())
     wanted = before @ layer.weight.detach().T + layer.bias.detach()
     torch.testing.assert_close(features_of(model, inputs), wanted, atol=1e-5, rtol=1e-4)
-    # What classifiers and the estimate read is as wide as it was.
+    # The features that classifiers read keep their width.
     torch.testing.assert_close(features_of(model, inputs, finished=False), before)
     np.testing.assert_allclose(model(TEXTS), wanted.numpy(), atol=1e-4)
     assert not np.allclose(np.linalg.norm(model(TEXTS), axis=1), 1)

@@ -1,4 +1,4 @@
-"""int8: near full precision, kept beside the model, and off unless it is asked for."""
+"""int8: agreement with full precision, cache, and errors."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from support.small_texts import small_task
 from newfound import CategoryDiscoverer, InputError
 from newfound.cli.main import main
 
-# Found, not imported: the import would be one that sends usage reports.
+# Not imported here, because the import would send telemetry.
 needs_openvino = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("openvino", "nncf")),
     reason="needs newfound[openvino]",
@@ -24,7 +24,7 @@ needs_openvino = pytest.mark.skipif(
 
 @pytest.fixture
 def copied_run(small_run: Path, tmp_path: Path) -> Path:
-    """A run that may be written to."""
+    """Return a copy of a run that can be written to."""
     return Path(shutil.copytree(small_run, tmp_path / "run"))
 
 
@@ -43,10 +43,10 @@ def test_missing_package_names_the_extra(
     monkeypatch.setitem(sys.modules, "openvino", None)
     table = new_table(tmp_path)
     code = main(["predict", str(copied_run), str(table), "-o", str(tmp_path / "o.csv"), "--int8"])
-    told = capsys.readouterr().err.strip().splitlines()
+    reported = capsys.readouterr().err.strip().splitlines()
     assert code == 2
-    assert len(told) == 1
-    assert "newfound[openvino]" in told[0]
+    assert len(reported) == 1
+    assert "newfound[openvino]" in reported[0]
     assert not (tmp_path / "o.csv").exists()
 
 
@@ -69,7 +69,7 @@ def test_predict_converts_once_and_reports_the_agreement(
     assert main(["predict", str(copied_run), str(table), "-o", str(fast), "--int8"]) == 0
     first = capsys.readouterr()
     assert re.search(r"int8: mean cosine to full precision (0\.99|1\.00)\d\d, ", first.err)
-    assert first.out.splitlines() == [f"4 texts: {fast}"]  # nothing of the converter's own
+    assert first.out.splitlines() == [f"4 texts: {fast}"]  # without output of the converter
     rows = [json.loads(line) for line in fast.read_text().splitlines()]
     names = [row.split(",")[2] for row in plain.read_text().splitlines()[1:]]
     assert np.mean([row["category"] == name for row, name in zip(rows, names, strict=True)]) > 0.7
@@ -91,14 +91,14 @@ def test_estimator_switches_to_int8_and_saves_full_precision(
     texts = small_task().texts
     plain = CategoryDiscoverer.load(small_run, "cpu")
     fast = CategoryDiscoverer.load(small_run, "cpu")
-    told = fast.use_int8([*texts, texts[0]])
-    assert "int8" in told
+    reported = fast.use_int8([*texts, texts[0]])
+    assert "int8" in reported
     before, after = plain.transform(texts), fast.transform(texts)
     cosine = (before * after).sum(1) / np.linalg.norm(before, axis=1)
     cosine /= np.linalg.norm(after, axis=1)
     assert cosine.mean() > 0.99
     assert not np.array_equal(before, after)
-    # A repeated text, and texts of other lengths in the batch, change nothing.
+    # Repeated texts and other texts in the batch do not change a feature.
     again = fast.model_.features([texts[3], texts[0], texts[3]])
     np.testing.assert_array_equal(again[0], again[2])
     np.testing.assert_allclose(again[1], after[0], atol=0.02)

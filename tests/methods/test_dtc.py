@@ -1,4 +1,4 @@
-"""DTC's own parts: the start of its logits, the target's running average, its stops."""
+"""DTC: initialisation of logits, averaged targets, early stopping."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ CONFIG = DTCConfig(warm_up=2, epochs=30, learning_rate=3e-3, batch=64, tolerance
 
 
 def trained(drawn: Drawn, config: DTCConfig) -> Tensor:
-    """q [N, K] of all texts after training."""
+    """Return q [N, K] of all texts after training."""
     centres = dtc.train(drawn.prepared, drawn.task, config, 0, Stages(False))
     return assignments(drawn.prepared.model, centres, drawn.prepared.inputs)
 
@@ -35,7 +35,7 @@ def test_main_directions_equal_singular_vectors(seed: int, count: int) -> None:
     _, _, directions = np.linalg.svd(x - x.mean(0), full_matrices=False)
     wanted = np.zeros((20, count))
     wanted[:, : min(5, count)] = (x - x.mean(0)) @ directions.T[:, :count]
-    np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-6)  # their sign is free
+    np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-6)  # signs are arbitrary
 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.99), st.integers(1, 6))
@@ -49,7 +49,7 @@ def test_averaged_target_equals_a_loop(seed: int, momentum: float, every: int) -
         if (t - 1) % every:
             assert found is None
             continue
-        # Epoch s of t weighs momentum^(t - s), and the weights sum to one.
+        # Epoch s of t has weight momentum^(t - s), scaled so that the weights sum to one.
         weights = np.array([momentum ** (t - s) for s in range(1, t + 1)])
         average = sum(w * old for w, old in zip(weights / weights.sum(), seen[:t], strict=True))
         assert isinstance(average, Tensor)
@@ -76,7 +76,7 @@ def test_recomputed_targets_raise_the_confidence(tiny_encoder: str) -> None:
         own = clusters[np.argsort(categories)][truth]
         assert (q.argmax(1) == own).mean() > 0.9
         sure.append(q[np.arange(len(own)), own].mean())
-    # Without it the assignments come to the first target and stay there.
+    # Without recomputed targets the assignments converge to the first target.
     assert sure[0] > sure[1] + 0.05
 
 
@@ -96,7 +96,7 @@ def test_only_unlabelled_texts_are_clustered_and_trained_on(
     np.testing.assert_array_equal(rows[0], drawn.task.unlabelled)
     drawn = draw(tiny_encoder, each=10, known=6, labelled=10)
     trained(drawn, dataclasses.replace(CONFIG, epochs=1))
-    assert len(rows[1]) == len(drawn.truth)  # nothing is unlabelled: all texts
+    assert len(rows[1]) == len(drawn.truth)  # all texts, because none is unlabelled
 
 
 def test_logits_can_be_initialised_at_random(tiny_encoder: str) -> None:
@@ -109,7 +109,7 @@ def test_logits_can_be_initialised_at_random(tiny_encoder: str) -> None:
         assert layer is not None
         lengths.append(layer.weight.detach().norm(dim=1))
     torch.testing.assert_close(lengths[0], torch.ones(6))
-    assert lengths[1].max() < 0.8  # even assignments, that is why
+    assert lengths[1].max() < 0.8  # assignments are almost uniform
 
 
 def test_tolerance_is_ignored_with_validation_texts(
@@ -129,5 +129,6 @@ def test_tolerance_is_ignored_with_validation_texts(
         )
         trained(drawn, config)
         lengths.append(len(drawn.prepared.pretrained.history) - config.warm_up)
-    # Nothing moves: the second refresh, after epoch 6, shows it; validation goes by its own scores.
+    # No text changes cluster, which stops training at the second refresh, after epoch 6. With
+    # validation texts only their NMI stops training.
     assert lengths == [6, 4, 12]

@@ -1,4 +1,4 @@
-"""The last step that methods share: how sure a model is learnt from texts that it did not see."""
+"""Finalisation: probabilities are calibrated on held-out labels."""
 
 from typing import cast
 
@@ -11,7 +11,7 @@ from newfound.methods.finalisation import make_fitted
 
 
 def temperature(points: np.ndarray, targets: np.ndarray, learnable: np.ndarray) -> float:
-    """What two categories with prototypes on the two axes make of labelled points."""
+    """Return the calibrated temperature of two categories with prototypes on the axes."""
     task = Task(
         texts=["a text"] * len(points),
         targets=targets,

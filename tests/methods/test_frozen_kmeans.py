@@ -1,4 +1,4 @@
-"""k-means on an encoder that learns nothing."""
+"""k-means on the features of a frozen encoder."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask) -> None:
     fitted = fit(tiny_encoder, task.texts)
     assert accuracy(predicted(fitted), task.truth, set()).all > 90
-    # Words that mean nothing to the encoder are all the same to it: nothing is left.
+    # Unknown words are equal to the encoder, so nothing can be found.
     unknown = [" ".join(f"zz{word}" for word in text.split()) for text in task.texts]
     assert accuracy(predicted(fit(tiny_encoder, unknown)), task.truth, set()).all < 60
 

@@ -1,4 +1,4 @@
-"""KM-GloVe and AG-GloVe on texts that share meanings but hardly a word."""
+"""KM-GloVe and AG-GloVe on texts with similar meanings but different words."""
 
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,10 @@ def test_texts_are_grouped_by_the_meaning_of_their_words(
     later, later_truth = subject_texts(seed=1)
     fitted = fit(method, encoder, texts, vectors)
     assert score(fitted, texts, truth) == 100
-    assert score(fitted, later, later_truth) == 100  # words that training texts lack count, too
-    # The same vectors given to other words: nothing is left.
+    assert (
+        score(fitted, later, later_truth) == 100
+    )  # with words that the training texts do not have
+    # With shuffled vectors nothing can be found.
     meaningless = write_vectors(tmp_path / "meaningless.txt", meaning=False)
     assert score(fit(method, encoder, texts, meaningless), texts, truth) < 60
 
@@ -64,7 +66,7 @@ def test_prototypes_equal_the_cluster_means(method: str, encoder: Encoder, vecto
 
 
 def loop_ward(points: np.ndarray, k: int) -> list[set[int]]:
-    """Merge, again and again, the two groups whose union adds the least squared error."""
+    """Merge, repeatedly, the two clusters whose union adds the least squared error."""
     groups = [{i} for i in range(len(points))]
     while len(groups) > k:
         best = (np.inf, 0, 0)
@@ -114,7 +116,7 @@ def test_ward_runs_on_a_sample_of_many_texts(
     assert whole.notes == []
     assert "60 of the 200 texts" in part.notes[0]
     assert score(part, texts, truth) == 100
-    # A limit below the number of groups cannot be kept.
+    # At least k texts are merged.
     fit("ag-glove", encoder, texts, vectors, largest=2)
     assert sizes[-1] == 4
 

@@ -1,4 +1,4 @@
-"""LASKM: its two losses against loops, what the labels add, its way through an easy task."""
+"""LASKM: losses compared with loops, the effect of labels, and the method on an easy task."""
 
 import math
 import random
@@ -52,7 +52,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 
 
 def by_loop(views: list[tuple[Tensor, int]], temperature: float) -> float:
-    """Supervised contrast over (vector, group) pairs: others of the group are the positives."""
+    """Return the supervised contrastive loss of (vector, group) pairs."""
     total = 0.0
     for i, (anchor, group) in enumerate(views):
         others = [view for j, view in enumerate(views) if j != i]
@@ -77,7 +77,7 @@ def test_losses_equal_a_loop(free: int, labelled: int, seed: int, weight: float)
     draw = torch.Generator().manual_seed(seed)
     n = free + labelled
     first, second = (F.normalize(torch.randn(n, 5, generator=draw), dim=1) for _ in range(2))
-    rows = torch.randint(n, (n,), generator=draw)  # a text may stand twice in a batch
+    rows = torch.randint(n, (n,), generator=draw)  # a text may occur twice in a batch
     targets = torch.cat([torch.full((free,), -1), torch.randint(2, (labelled,), generator=draw)])
     config = LASKMConfig(supervised=weight)
     found = contrast(first, second, rows, targets, free, config)
@@ -118,12 +118,12 @@ def test_half_of_a_batch_is_labelled(
     seen = watch_batches(monkeypatch)
     task = as_task(small)
     fit(tiny_encoder, task, batch=16, epochs=3)
-    assert len(seen) == 3 * 64 // 16  # as many steps as passes over all texts take
+    assert len(seen) == 3 * 64 // 16  # the steps of three passes over all texts
     for rows in seen:
         assert len(rows) == 16
         assert task.learnable[rows[8:]].all()
         assert not task.learnable[rows[:8]].any()  # held-out texts count as unlabelled
-        assert len(set(rows)) == 16  # no text meets itself as a negative
+        assert len(set(rows)) == 16  # no text occurs twice
 
 
 def test_few_labels_give_a_smaller_labelled_part(
@@ -137,7 +137,7 @@ def test_few_labels_give_a_smaller_labelled_part(
     assert all(set(rows[13:]) == {0, 1, 2} for rows in seen)
 
 
-# The whole way.
+# The whole method.
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
@@ -154,7 +154,7 @@ def test_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -
 
 
 def two_ways_to_sort() -> tuple[list[str], np.ndarray]:
-    """Texts of a topic (four words) and a tone (one word); the labels are about the tone."""
+    """Return texts of a topic (four words) and a tone (one word), labelled by tone."""
     draw = random.Random(0)
     topics = ["card lost pay bill money bank cash", "trip flight hotel book travel my a the"]
     tones = ["please", "now"]
@@ -201,7 +201,7 @@ def test_epoch_with_the_best_validation_accuracy_is_restored(
 
     monkeypatch.setattr(laskm, "clustering_accuracy", scored)
     fitted = fit(tiny_encoder, task, epochs=6, patience=3, learning_rate=0.01)
-    assert len(features) == 5  # two epochs, then three that were no better
+    assert len(features) == 5  # two epochs, then three without improvement
     np.testing.assert_allclose(fitted.training_features, features[1], atol=1e-5)
     assert not np.allclose(features[4], features[1], atol=1e-3)
 
@@ -242,12 +242,12 @@ def test_loaded_model_gives_equal_predictions(
     )
 
 
-# Edges.
+# Edge cases.
 
 
 @pytest.mark.parametrize("effort", ["fast", "best"])
 def test_fit_without_labels(tiny_encoder: str, small: SmallTask, effort: str) -> None:
-    """The trap of a batch without labels: the supervised part would be 0 / 0."""
+    """The supervised loss of a batch without labels would be 0 / 0."""
     nobody = make_task(small.texts, np.full(len(small.texts), -1), [], 4)
     fitted = fit(tiny_encoder, nobody, effort)
     assert set(fitted.history[-1]) == {"stage", "epoch", "loss", "views"}

@@ -1,4 +1,4 @@
-"""DeepCluster, Semi-DC and DAC: their parts against loops, alignment, easy tasks, edges."""
+"""DeepCluster, Semi-DC and DAC: functions, alignment, easy tasks, edge cases."""
 
 import dataclasses
 from pathlib import Path
@@ -71,7 +71,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
     return assign(fitted.training_features, fitted.prototypes, fitted.temperature)[0]
 
 
-# The parts.
+# Functions.
 
 
 @given(k=st.integers(1, 6), seed=st.integers(0, 999))
@@ -79,7 +79,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 def test_aligned_clusters_keep_their_members_and_numbers(k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     previous = torch.from_numpy(10 * np.eye(k))
-    renumbered = rng.permutation(k)  # what is now cluster i was cluster renumbered[i]
+    renumbered = rng.permutation(k)  # cluster i was cluster renumbered[i]
     before = rng.integers(k, size=20)
     labels = torch.from_numpy(renumbered.argsort()[before])
     new = previous[renumbered] + 0.1 * torch.from_numpy(rng.normal(size=(k, k)))
@@ -87,7 +87,7 @@ def test_aligned_clusters_keep_their_members_and_numbers(k: int, seed: int) -> N
     assert found.tolist() == before.tolist()
     for i in range(k):
         assert (centroids[i] - previous[i]).norm() < 2
-        # The stored centroids are in the new order, too.
+        # The centroids are in the new order, too.
         assert torch.equal(centroids[i], new[renumbered.tolist().index(i)])
 
 
@@ -111,7 +111,7 @@ def test_even_rows_sample_clusters_equally(seed: int, n: int) -> None:
     assert drawn.sum() == n
     for cluster in set(clusters):
         members = rows[clusters[rows] == cluster]
-        if (clusters == cluster).sum() >= share:  # enough of them: nobody comes twice
+        if (clusters == cluster).sum() >= share:  # enough texts: none is drawn twice
             assert len(set(members)) == len(members)
 
 
@@ -152,11 +152,11 @@ def test_start_at_random_reinitialises_in_place() -> None:
     assert (classifier.bias == 0).all()
 
 
-# The loop, on vectors made for it.
+# Training on synthetic vectors.
 
 
 def blobs(seed: int, k: int = 8, each: int = 40) -> tuple[Tensor, np.ndarray]:
-    """Vectors of k directions with noise, and their truth."""
+    """Return noisy vectors of k directions, and their categories."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(k, 32))
     centres *= 2 / np.linalg.norm(centres, axis=1, keepdims=True)
@@ -165,7 +165,7 @@ def blobs(seed: int, k: int = 8, each: int = 40) -> tuple[Tensor, np.ndarray]:
 
 
 def start_on(encoder: str, vectors: Tensor, k: int = 8) -> Prepared:
-    torch.manual_seed(1)  # a random classifier merges two blobs from some starts, not from this
+    torch.manual_seed(1)  # with some seeds a random classifier merges two blobs
     model = EncoderFeatures(load_encoder(encoder), head="residual", frozen_layers=3)
     one = np.ones(len(vectors), np.int64)
     inputs = Inputs(vectors, one, torch.device("cpu"))
@@ -191,7 +191,7 @@ def test_training_needs_alignment(tiny_encoder: str, classifier_start: str) -> N
         if alignment:
             assert separation[True] > 2 * before
             assert accuracy(kmeans(features, 8).labels.numpy(), truth, set()).all > 90
-    # Without it the labels of every epoch contradict those of the last.
+    # Without alignment the pseudo-labels contradict those of the epoch before.
     assert losses[False] > 1.5 > 0.5 > losses[True]
     assert separation[True] > 1.4 * separation[False]
 
@@ -244,7 +244,7 @@ def test_epoch_with_the_best_silhouette_is_restored(
     start = start_on(tiny_encoder, blobs(0)[0])
     config = DACConfig(**{**LOOP, "epochs": 6}, silhouette_patience=patience)
     train(start, config, 0, Stages(False))
-    # The start is scored, then every epoch's end: a score is of the weights before the next steps.
+    # Scores are computed before training and after every epoch.
     assert len(seen) == (5 if patience == 2 else 7)
     assert [line["silhouette"] for line in start.pretrained.history] == [
         0.2,
@@ -274,7 +274,7 @@ def test_silhouette_uses_the_same_sample_every_epoch(
 
 @pytest.mark.parametrize("switch", [{"whitening": 8}, {"even_sampling": True}], ids=str)
 @pytest.mark.parametrize("config", [DACConfig, SemiDCConfig])
-def test_deepcluster_options_run(
+def test_deepcluster_options_change_training(
     tiny_encoder: str, config: type[DeepClusteringConfig], switch: dict[str, Any]
 ) -> None:
     vectors, truth = blobs(1)
@@ -286,7 +286,7 @@ def test_deepcluster_options_run(
     assert changed.pretrained.history != plain.pretrained.history
 
 
-# The whole way.
+# The whole method.
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
@@ -297,7 +297,7 @@ def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, method: str, ef
     names = np.array(["bank", "travel", "novel 1", "novel 2"], object)
     found = names[predicted(fitted)][hidden]
     assert accuracy(found, task.truth[hidden], set(KNOWN)).all > 95
-    # Known categories come out under their own names, not merely as clusters.
+    # Known categories keep their names.
     known = np.isin(task.truth[hidden], KNOWN)
     assert (found[known] == task.truth[hidden][known]).mean() > 0.95
     np.testing.assert_allclose(fitted.features(task.texts), fitted.training_features, atol=1e-3)
@@ -321,7 +321,7 @@ def test_deepcluster_learns_nothing_from_labels(tiny_encoder: str, task: SmallTa
         assert ours.known == ["bank", "travel"]
         assert any("ignores labels" in note for note in ours.notes)
         assert blind.notes == []
-    # Not even if it is told to pretrain: masked words are all there is then.
+    # Pretraining, if any, uses masked words only.
     changes = {"pretrain_epochs": 1, "masked_words": True, "pretrain_learning_rate": 0.01}
     ours, wrong = (
         fit(tiny_encoder, given, "deepcluster", "balanced", **changes)
@@ -361,7 +361,7 @@ def test_fit_edge_cases(tiny_encoder: str, task: SmallTask, method: str) -> None
     unknown = fit(tiny_encoder, dataclasses.replace(as_task(task), n_categories=None), method)
     assert unknown.estimate is not None
     assert len(unknown.prototypes) == unknown.estimate.n_categories >= 2
-    untrained = fit(tiny_encoder, as_task(task), method, head="none")  # nothing can learn
+    untrained = fit(tiny_encoder, as_task(task), method, head="none")  # no trainable weights
     assert not any(line["stage"] == "training" for line in untrained.history)
 
 

@@ -1,4 +1,4 @@
-"""Self-Labeling: what the optimal transport is for, and the whole method on an easy task."""
+"""Self-Labeling: the effect of the optimal transport, and the method on an easy task."""
 
 import dataclasses
 from pathlib import Path
@@ -52,7 +52,7 @@ def unit(rows: int, width: int, seed: int) -> Tensor:
 def test_small_batch_is_transported_with_the_queue(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trap of small batches: three texts alone say nothing of four categories."""
+    """A batch of three texts cannot be transported to four categories by itself."""
     seen: list[tuple[int, Tensor]] = []
     real = swapped_prediction.swapped_loss
 
@@ -64,14 +64,14 @@ def test_small_batch_is_transported_with_the_queue(
     task = as_task(small, validation_share=0)
     fit(tiny_encoder, task, batch=3, queue=6, learning_rate=1e-6)
     assert {(size, len(waiting)) for size, waiting in seen} == {(3, 24)}
-    # The queue moves on by one batch per step.
+    # The queue advances by one batch per step.
     torch.testing.assert_close(seen[1][1][3:], seen[0][1][:-3], atol=1e-3, rtol=0)
     seen.clear()
-    fit(tiny_encoder, task, batch=50)  # never more than the texts beside the batch
+    fit(tiny_encoder, task, batch=50)  # the queue holds only texts outside the batch
     assert {(size, len(waiting)) for size, waiting in seen} == {(50, 52 - 50)}
 
 
-# The whole way.
+# The whole method.
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
@@ -89,7 +89,7 @@ def test_easy_task_is_solved(tiny_encoder: str, small: SmallTask, effort: str) -
 def test_optimal_transport_finds_novel_categories_from_a_poor_start(
     tiny_encoder: str, small: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Novel categories that start far from all texts: only the transport gives them any."""
+    """Novel categories that start far from all texts get texts by the transport only."""
     real = self_labelling.constrained_kmeans
 
     def poor(features: Tensor, *rest: Any, **options: Any) -> Any:
@@ -122,7 +122,7 @@ def test_words_are_replaced_only_if_all_layers_learn(
     cls = load_encoder(tiny_encoder).tokenizer.token_to_id("[CLS]")
 
     def watched(ids: Tensor, mask: Tensor, *rest: Any) -> Tensor:
-        seen.append(int((ids[mask] == cls).sum()))  # how many texts there are
+        seen.append(int((ids[mask] == cls).sum()))  # number of texts
         return real(ids, mask, *rest)
 
     monkeypatch.setattr(swapped_prediction, "replace_words", watched)
@@ -179,7 +179,7 @@ def test_held_out_texts_train_without_their_label(
     assert len(free) + len(labelled) == len(small.texts)
 
 
-# Edges.
+# Edge cases.
 
 
 @pytest.mark.parametrize("effort", ["fast", "best"])

@@ -1,4 +1,4 @@
-"""Semi-KM: pretraining that DPN can share, and nothing after it."""
+"""Semi-KM: k-means with pinned labels on pretrained features."""
 
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ def test_texts_are_encoded_once(tiny_encoder: str, task: SmallTask) -> None:
 
 
 def test_pretraining_improves_the_clusters(tiny_encoder: str) -> None:
-    """Labels pull a category together that the frozen encoder leaves spread."""
+    """Pretraining on labels makes a category compact that the frozen encoder spreads."""
     small = small_task(each=30, labelled=20)
     targets = as_task(small).targets
 

@@ -1,4 +1,4 @@
-"""What the methods without labels have in common, from the front door."""
+"""Common behaviour of the methods that ignore labels."""
 
 import dataclasses
 from pathlib import Path
@@ -28,7 +28,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Vectors of the small task's words, alike in a category."""
+    """Return a file of word vectors that are similar within a category."""
     rng = np.random.default_rng(0)
     lines = []
     for place, words in enumerate(WORDS_OF.values()):
@@ -51,7 +51,7 @@ def small() -> SmallTask:
 
 
 def quick(method: str, vectors: str) -> dict[str, Any]:
-    """Settings by which a fit takes a fraction of a second."""
+    """Return settings with which a fit takes a fraction of a second."""
     names = {field.name for field in dataclasses.fields(METHODS[method].config)}
     wanted: dict[str, Any] = {
         "vectors": vectors,
@@ -121,7 +121,7 @@ def test_loaded_model_gives_equal_predictions(
     later = ["rain and sun", "pay the bill", "words nobody knows", "?"]
     np.testing.assert_array_equal(loaded.transform(later), discoverer.transform(later))
     np.testing.assert_array_equal(loaded.predict(later), discoverer.predict(later))
-    # A text of the corpus gets the answer that it got there, in any company.
+    # A training text gets the category of the fit, whatever the other texts.
     again = [loaded.predict([text])[0] for text in small.texts[:10]]
     assert again == discoverer.classes_[discoverer.predicted_[:10]].tolist()
 
@@ -150,7 +150,9 @@ def test_fit_edge_cases(method: str, encoder: Encoder, small: SmallTask, vectors
     assert len(fit(method, encoder, make_task(texts, nobody, [], 5), vectors).prototypes) == 5
     same = make_task(["pay the bill"] * 4, np.full(4, -1), [], 2)
     assert np.isfinite(fit(method, encoder, same, vectors).prototypes).all()
-    labelled = make_task(texts, np.array([0, 0, 1, 1, 1]), ["a", "b"], 2)  # all, and no novel one
+    labelled = make_task(
+        texts, np.array([0, 0, 1, 1, 1]), ["a", "b"], 2
+    )  # all labelled, none novel
     fitted = fit(method, encoder, labelled, vectors)
     assert fitted.known == ["a", "b"]
     assert len(fitted.prototypes) == 2

@@ -105,7 +105,7 @@ def test_other_settings_of_a_method_are_another_row() -> None:
 def test_table_2_shows_methods_that_the_paper_lacks() -> None:
     table = table2([fake_line(method="own"), fake_line(method="dpn-coupled")])
     assert row_of(table, "`own`")[-2:] == [NONE, NONE]
-    assert row_of(table, "DPN, the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
+    assert row_of(table, "DPN, as in the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
     table = table2([fake_line(method="dac")])
     assert row_of(table, "DAC")[-2:] == ["63.63 / 69.60 / 45.44", "64.63"]
 
@@ -221,7 +221,7 @@ def test_table_4_keeps_the_two_ways_apart() -> None:
         fake_line("banking", estimated=None),
     ]
     table = table4(lines)
-    unknown, papers_way = table.split("The paper's way")
+    unknown, papers_way = table.split("Estimated as in the paper")
     assert row_of(unknown, "truth")[1:] == ["77", "20", "150"]
     assert row_of(unknown, "encoder before training")[1] == "72.0 ± 2.8 (seeds 0, 1)"
     assert row_of(unknown, "whole run of `dpn`, minilm")[1] == "71.0 (seeds 0)"
@@ -426,8 +426,25 @@ def test_summary_takes_our_prototype_score_and_the_better_one_of_others() -> Non
         fake_line("banking", "dpn", 0, effort="fast"),
         fake_line("banking", "dec", 0),
         fake_line("banking", "newfound", 0, known_ratio=0.25),
+        fake_line("banking", "newfound", 0, encoder="mpnet"),
     ]
     _, first, second = rows_of(summary_table([*ours, other, *hidden]))
-    assert first[:4] == ["DPN (`dpn`)", "minilm", "74.0 / 79.0 / 50.0", NONE]
-    assert second[:4] == ["`newfound`", "minilm", "87.5 / 91.0 / 79.0", NONE]
+    assert first == ["DPN", "74.0 / 79.0 / 50.0", NONE, NONE]
+    assert second == ["`newfound`, best", "87.5 / 91.0 / 79.0", NONE, NONE]
     assert summary_table(hidden) == "No runs yet.\n"
+
+
+def test_summary_lists_other_methods_first_and_our_efforts_in_order() -> None:
+    lines = [
+        fake_line("banking", "newfound", 0, effort=effort)
+        for effort in ("best", "fast", "balanced")
+    ]
+    lines += [fake_line("banking", method, 0) for method in ("dpn", "laskm", "bert")]
+    _, *rows = rows_of(summary_table(lines))
+    assert [row[0] for row in rows] == [
+        "LASKM",
+        "DPN",
+        "`newfound`, fast",
+        "`newfound`, balanced",
+        "`newfound`, best",
+    ]

@@ -376,7 +376,7 @@ class TestRest:
         text = page.run("document.querySelector('.each .about').textContent")
         assert "Typical texts" in text
         assert "Border texts" in text
-        assert "nearest, at distance" in text
+        assert "nearest category, at distance" in text
 
     def test_heat_map_reads_by_keyboard_and_stays_legible(
         self, browser: Browser, report: Callable[..., Path]
@@ -391,7 +391,7 @@ class TestRest:
         table = data_of(page)["matching"]
         said = page.run("document.getElementById('heat-readout').textContent")
         assert said == (
-            f"Your “{table['rows'][1]}” and its match “{table['columns'][1]}”: "
+            f"Label “{table['rows'][1]}” and its match “{table['columns'][1]}”: "
             f"distance {table['distances'][1][1]:.2f}"
         )
 

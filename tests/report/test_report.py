@@ -452,7 +452,7 @@ class TestData:
         shown_score = prepare(run)["numbers"][-1]
         assert (shown_score["value"], shown_score["note"]) == (
             "57%",
-            "against the truth: known 71%",
+            "accuracy: known 71%",
         )
 
     def test_a_bare_run_needs_no_records(self) -> None:

@@ -135,7 +135,7 @@ def test_rasa_gets_an_intent_a_category(run: Result, tmp_path: Path) -> None:
     for i, examples in enumerate(intents.values()):
         texts = [source.corpus.texts[row] for row in np.flatnonzero(source.assigned == i)]
         assert examples == list(dict.fromkeys(texts))
-    assert notes[0].startswith("intent names differ from category names where needed: ")
+    assert notes[0].startswith("some intent names differ from the category names: ")
 
 
 def test_rasa_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_what_cannot_be_exported_is_said(run: Result, tmp_path: Path) -> None:
     bad = [
         ({"categories": [name[:-1]]}, f"did you mean {name!r}"),
         ({"categories": ["zzzzz"]}, "newfound info"),
-        ({"categories": [name], "kind": "known"}, "no text of the run is left to export"),
+        ({"categories": [name], "kind": "known"}, "no text of the run matches"),
         ({"min_probability": 1.5}, "between 0 and 1"),
         ({"min_probability": float("nan")}, "between 0 and 1"),
     ]

@@ -109,9 +109,9 @@ def test_saving_replaces_nothing_but_a_model(
     folder = tmp_path / "thesis"
     folder.mkdir()
     (folder / "chapter").write_text("years of work")
-    with pytest.raises(InputError, match="exists and is no model of newfound"):
+    with pytest.raises(InputError, match="exists and is not a model of newfound"):
         saved[0].save(folder)
-    with pytest.raises(InputError, match="exists and is no model of newfound"):
+    with pytest.raises(InputError, match="exists and is not a model of newfound"):
         saved[0].save(folder / "chapter")
     with pytest.raises(InputError, match="cannot write"):
         saved[0].save(folder / "chapter" / "model")
@@ -193,7 +193,7 @@ def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
     change(copy, format=MODEL_FORMAT + 1)
     message = refused(copy)
     assert f"has format {MODEL_FORMAT + 1}" in message
-    assert "install a newer newfound" in message
+    assert "install a newer version" in message
 
 
 @pytest.mark.parametrize("content", ["{}", '{"format": "x"}', '{"format": null}', "[]", "no json"])
@@ -205,9 +205,9 @@ def test_a_foreign_file_is_said(copy: Path, content: str) -> None:
 
 def test_places_without_a_model(tmp_path: Path) -> None:
     assert "does not exist" in refused(tmp_path / "nowhere")
-    assert "holds no model of newfound" in refused(tmp_path)
+    assert "is not a model of newfound" in refused(tmp_path)
     (tmp_path / "file").write_text("x")
-    assert "holds no model of newfound" in refused(tmp_path / "file")
+    assert "is not a model of newfound" in refused(tmp_path / "file")
 
 
 def test_no_code_in_a_model_is_run(copy: Path, tmp_path: Path) -> None:

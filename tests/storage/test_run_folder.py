@@ -188,9 +188,9 @@ def test_what_is_not_a_run_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
     for force in (False, True):
-        with pytest.raises(InputError, match="is not a run of newfound; it is not touched"):
+        with pytest.raises(InputError, match="is not a run folder, so it is not replaced"):
             check_run_folder(tmp_path / "thesis", force)
-        with pytest.raises(InputError, match="is a file; name a folder"):
+        with pytest.raises(InputError, match="is a file; give a folder"):
             check_run_folder(tmp_path / "thesis" / "chapter", force)
         with pytest.raises(InputError, match=r"cannot write .*run: Not a directory"):
             new_run(tmp_path / "thesis" / "chapter" / "x" / "run", force).__enter__()
@@ -295,13 +295,16 @@ def test_a_record_of_the_wrong_kind_is_damage(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "is not a run of newfound"),
+        (None, "is not a run folder"),
         ("{", "is damaged"),
         ("[]", "is damaged"),
         ("", "is damaged"),
         ('{"format": "two"}', "is damaged"),
         ('{"name": "somebody else\'s"}', "was not written by newfound"),
-        ('{"format": 2}', "has format 2, this newfound reads up to 1: install a newer"),
+        (
+            '{"format": 2}',
+            "has format 2, but this version of newfound reads formats up to 1; install a newer",
+        ),
     ],
 )
 def test_reading_what_is_no_run(content: str | None, message: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The autoencoder of word weights: its input by formula, its units, its files."""
+"""The autoencoder: TF-IDF input, training, dead units, files."""
 
 import math
 from collections import Counter
@@ -66,7 +66,7 @@ def test_small_vocabulary_gives_a_narrow_network() -> None:
     assert bags.width == model.encoder[0].in_features == len(model.vocabulary) == 8
     assert model.decoder()[-1].out_features == 8
     few, bags = made(TEXTS, 1)
-    assert few.vocabulary == ["lost"]  # the most frequent one
+    assert few.vocabulary == ["lost"]  # the most frequent word
     assert bags.width == 1
 
 
@@ -108,7 +108,7 @@ def test_training_lowers_the_reconstruction_error() -> None:
     decoder, history = trained(model, bags, 60)
     given = bags.dense(torch.arange(len(bags)))
     error = float((decoder(codes_of(model, bags)) - given).detach().square().mean())
-    naive = float((given - given.mean(0)).square().mean())  # the best that a constant can do
+    naive = float((given - given.mean(0)).square().mean())  # error of the best constant
     assert error < 0.7 * naive
     assert history[-1]["loss"] < history[0]["loss"]
     np.testing.assert_allclose(model(task.texts), codes_of(model, bags), atol=1e-5)
@@ -127,11 +127,11 @@ def test_epoch_holds_every_row_once() -> None:
     assert sorted(torch.cat(parts).tolist()) == list(range(10))
 
 
-# Units that are off for every text.
+# Dead units.
 
 
 def kill(model: AutoencoderFeatures, units: list[int]) -> None:
-    """Weights by which no text can switch these code units on."""
+    """Set weights with which these code units are zero for every text."""
     last = model.encoder[-2]
     assert isinstance(last, nn.Linear)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The cosine classifier: its scores, its prototypes, and how fast it learns."""
+"""The cosine classifier: scores, prototypes and learning rate."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Replaced words in a view of a text."""
+"""Views of texts with replaced words."""
 
 import pytest
 import torch

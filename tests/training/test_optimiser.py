@@ -119,12 +119,12 @@ def test_half_copies_approximate_full_precision_gradients() -> None:
     weights = list(backbone.parameters())
     wanted = torch.autograd.grad(backbone(ids, mask)[:, 0].square().sum(), weights)
     half = HalfCopies([backbone])
-    # oneDNN's bfloat16 dies on machines that announce AMX and forbid it
+    # oneDNN's bfloat16 crashes on machines that report AMX but do not allow it.
     with torch.backends.mkldnn.flags(enabled=False), half.standing_in():
         hidden = backbone(ids, mask)
         assert hidden.dtype == torch.bfloat16
         hidden[:, 0].float().square().sum().backward()
-    assert next(backbone.parameters()) is weights[0]  # the weights are back
+    assert next(backbone.parameters()) is weights[0]  # the weights are restored
     grads = [torch.full_like(weight, 7.0) for weight in half.masters]
     half.hand_over(grads)
     place = {id(weight): grad for weight, grad in zip(half.masters, grads, strict=True)}
@@ -148,7 +148,7 @@ def test_half_copies_follow_the_weights_and_clear_unused_gradients() -> None:
     for weight, copy in zip(half.masters, half.copies, strict=True):
         assert torch.equal(copy, weight.bfloat16())
     grads = [torch.full_like(weight, 7.0) for weight in half.masters]
-    half.hand_over(grads)  # no backward pass went before
+    half.hand_over(grads)  # without a backward pass
     assert all((grad == 0).all() for grad in grads)
 
 
@@ -157,25 +157,25 @@ def test_weights_with_reset_state_step_like_new_ones(torch_s_own: bool) -> None:
     torch.manual_seed(1)
     ours, x, batch = linear(), torch.randn(8, 3), Batch.of(torch.arange(8))
     optimiser = Optimiser([ours], 0.1, weight_decay=0.2)
-    if torch_s_own:  # what a GPU gets
+    if torch_s_own:  # as on a GPU
         groups = [
             {"params": [ours.weight], "weight_decay": 0.2},
             {"params": [ours.bias], "weight_decay": 0.0},
         ]
         optimiser._adamw = torch.optim.AdamW(groups, lr=0.1, fused=True)
     step_by_step(optimiser, ours, x, batch, 0)
-    optimiser.forget([ours.weight])  # before the first step there is nothing to forget
+    optimiser.forget([ours.weight])  # no state before the first step
     step_by_step(optimiser, ours, x, batch, 3)
     memory = [list(optimiser._adamw.state[weight].values()) for weight in ours.parameters()]
     theirs = torch.nn.Linear(3, 2)
     theirs.load_state_dict(ours.state_dict())
     optimiser.forget([ours.weight])
-    assert all((part == 0).all() for part in memory[0])  # the same tensors: a graph reads them
+    assert all((part == 0).all() for part in memory[0])  # in place, because a CUDA graph reads them
     assert all((part != 0).any() for part in memory[1])
     step_by_step(optimiser, ours, x, batch, 1)
     step_by_step(Optimiser([theirs], 0.1, weight_decay=0.2), theirs, x, batch, 1)
     assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
-    assert not torch.allclose(ours.bias, theirs.bias, atol=1e-3)  # it remembers three steps
+    assert not torch.allclose(ours.bias, theirs.bias, atol=1e-3)  # its state is of three steps
 
 
 def step_by_step(

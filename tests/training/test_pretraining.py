@@ -1,4 +1,4 @@
-"""Masked words, early stopping and the pretraining loop."""
+"""Masked words, early stopping and pretraining."""
 
 import math
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_loss_at_masked_tokens_equals_the_loss_over_all_tokens(
 
 
 def test_attention_mask_reaches_masked_word_loss(tiny_encoder: str) -> None:
-    """Padding must not change the loss: the released code attends with a wrong mask here."""
+    """Padding does not change the loss, unlike in the released code."""
     encoder = load_encoder(tiny_encoder)
     model = EncoderFeatures(encoder).eval()
     tokens = tokenize(encoder.tokenizer, ["lost my card", "pay the bill please now"], 16)

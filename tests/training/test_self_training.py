@@ -1,4 +1,4 @@
-"""DTC and CDAC+: the self-training that they share, and each on whole tasks."""
+"""DTC and CDAC+: shared self-training, and both methods on easy tasks."""
 
 import dataclasses
 from pathlib import Path
@@ -28,7 +28,7 @@ from newfound.training.pretraining import validation_inputs
 from newfound.training.self_training import RefiningConfig, Refresh, assignments, refine
 
 BOTH = ["dtc", "cdac+"]
-# What makes a tiny encoder learn within a second.
+# Settings with which a tiny encoder learns within a second.
 QUICK: dict[str, dict[str, Any]] = {
     "dtc": {"pretrain_epochs": 3, "warm_up": 1, "epochs": 6, "batch": 32, "starts": 2},
     "cdac+": {"tightening": 0.05, "epochs": 4, "batch": 32, "starts": 2, "learning_rate": 5e-4},
@@ -40,7 +40,7 @@ def task() -> SmallTask:
     return small_task()
 
 
-# Self-training on drawn vectors.
+# Self-training on synthetic vectors.
 
 
 def every_epoch(epoch: int, q: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ CONFIG = RefiningConfig(
 
 
 def started(drawn: Drawn) -> Tensor:
-    """Give the model its logits; centres by k-means."""
+    """Add logits to the model, and return centres by k-means."""
     torch.manual_seed(0)
     drawn.prepared.model.add_logits(drawn.prepared.k)
     features = features_of(drawn.prepared.model, drawn.prepared.inputs)
@@ -85,7 +85,7 @@ def refined(
 
 
 def with_validation(drawn: Drawn, monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> None:
-    """Let the task have validation texts whose NMI is scripted."""
+    """Add validation texts to the task, with scripted values of their NMI."""
     drawn.task = dataclasses.replace(
         drawn.task, validation_texts=["rain"], validation_targets=np.array([0])
     )
@@ -112,7 +112,7 @@ def test_model_and_centres_are_trained(tiny_encoder: str) -> None:
 def test_targets_are_indexed_by_text(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw(tiny_encoder, each=10)
     centres = started(drawn)
-    rows = np.random.default_rng(1).permutation(len(drawn.truth))[:37]  # some, in any order
+    rows = np.random.default_rng(1).permutation(len(drawn.truth))[:37]  # some rows in random order
     first = target_distribution(
         soft_assignment(features_of(drawn.prepared.model, drawn.prepared.inputs)[rows], centres)
     )
@@ -175,7 +175,7 @@ def test_epoch_with_the_best_validation_nmi_is_restored(
         kept.append(refined(drawn, epochs=2 if len(scores) == 2 else 8))
         kept.append(features_of(drawn.prepared.model, drawn.prepared.inputs))
         nmi = [line["validation_nmi"] for line in drawn.prepared.pretrained.history]
-        # Three epochs without a better one are enough; the sixth never comes.
+        # Training stops after three epochs without improvement.
         assert nmi == scores[:5]
     torch.testing.assert_close(kept[0], kept[2])
     torch.testing.assert_close(kept[1], kept[3])
@@ -185,7 +185,7 @@ def test_without_validation_texts_stable_clusters_stop_training(tiny_encoder: st
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, learning_rate=0.0, tolerance=0.001)
     history = drawn.prepared.pretrained.history
-    # The first refresh cannot tell.
+    # The first refresh does not stop training.
     assert [line["changed"] for line in history] == [0.0, 0.0]
     drawn = draw(tiny_encoder, each=10)
     refined(drawn, never, learning_rate=0.0, tolerance=0.001)  # compared at refreshes only
@@ -221,7 +221,9 @@ def test_logits_of_the_mean_text_start_at_zero(tiny_encoder: str, how: str) -> N
     torch.testing.assert_close(logits.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
     spread = torch.cov(logits.T)
     apart = spread - torch.diag(spread.diag())
-    assert (float(apart.abs().max()) < 1e-3) == (how == "pca")  # main directions are uncorrelated
+    assert (float(apart.abs().max()) < 1e-3) == (
+        how == "pca"
+    )  # principal components are uncorrelated
 
 
 def test_zero_epochs_keep_the_centres(tiny_encoder: str) -> None:
@@ -231,7 +233,7 @@ def test_zero_epochs_keep_the_centres(tiny_encoder: str) -> None:
     assert drawn.prepared.pretrained.history == []
 
 
-# Whole tasks, both methods.
+# Both methods.
 
 
 def as_task(
@@ -264,7 +266,7 @@ def test_easy_task_is_solved(tiny_encoder: str, task: SmallTask, name: str, effo
     names = np.array([*sorted(KNOWN), "novel 1", "novel 2"], object)
     found = names[predicted(fitted)][hidden]
     assert accuracy(found, task.truth[hidden], set(KNOWN)).all > 95
-    # Known categories come out under their own names, not merely as clusters.
+    # Known categories keep their names.
     known = np.isin(task.truth[hidden], KNOWN)
     assert (found[known] == task.truth[hidden][known]).mean() > 0.95
     assert fitted.prototypes.shape == (4, 4)

@@ -1,1 +1,1 @@
-"""One module per table, named as the file that it is rendered to."""
+"""One module per table, with the name of its page."""

@@ -1,4 +1,4 @@
-"""ablations.md: what was tried, one file of `benchmarks/ablations` per idea."""
+"""ablations.md: variants of methods, one file of `benchmarks/ablations` each."""
 
 import statistics
 from pathlib import Path
@@ -26,6 +26,6 @@ def ablation_table(folder: Path) -> str:
             body.append([path.stem, *key, seeds, *accuracy, f"{seconds:.0f}"])
     if not body:
         return "No runs yet.\n"
-    header = ["what was tried", "data set", "method", "encoder", "known ratio", "seeds"]
+    header = ["file", "data set", "method", "encoder", "known ratio", "seeds"]
     header += [f"{by}: {m}" for by in ("k-means", "prototype") for m in SCORES]
     return markdown([*header, "seconds"], body)

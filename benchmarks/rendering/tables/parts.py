@@ -1,4 +1,4 @@
-"""parts.md: the contribution of each part of `newfound`: runs with it less runs without it."""
+"""parts.md: the contribution of each part of `newfound`, from runs with and without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Part:
     whole: str | None = None  # None: the current method, from the results
 
 
-# Some parts were measured with more seeds or data sets in an earlier form of the method.
+# Some parts were measured with more seeds or data sets in an earlier version of the method.
 BEFORE_BALANCE = "newfound-best-before-balance"
 PARTS: dict[str, tuple[Part, ...]] = {
     "fast": (
@@ -106,7 +106,7 @@ def _ordinary(folder: Path, name: str) -> list[Line]:
 
 
 def _key(line: Line) -> tuple[str, str, int]:
-    """Return what two runs must share to be compared."""
+    """Return the key that two runs must share to be compared."""
     return line["data_set"], line["encoder"], line["seed"]
 
 

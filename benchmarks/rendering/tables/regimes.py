@@ -40,13 +40,14 @@ def ratios_table(lines: Sequence[Line]) -> str:
         return ""
     header = ["data set", "known", "labelled", "method", "encoder", "seeds", *SCORE_HEADER]
     return (
-        "**Fewer labels**, K given: which share of the categories is known, and which share of "
-        "their texts is labelled (0.75 and 0.1 in Table 2).\n\n" + markdown(header, body)
+        "**Fewer labels**, K given. *Known* is the share of categories that are known, *labelled* "
+        "the share of their texts that are labelled (0.75 and 0.1 in Table 2).\n\n"
+        + markdown(header, body)
     )
 
 
 def estimated_table(lines: Sequence[Line]) -> str:
-    """Return runs that estimated K less the same runs with K given, seed by seed."""
+    """Return the difference between runs with K estimated and with K given, by seed."""
     body = []
     for data_set, title in TITLES.items():
         given = {_twin(row): row for row in select_runs(lines, data_set=data_set)}
@@ -77,13 +78,13 @@ def estimated_table(lines: Sequence[Line]) -> str:
     header = ["data set", "method", "encoder", "seeds", "true K", "estimated K", "All, K given"]
     header += ["All, K estimated", "difference", "by seed"]
     return (
-        "**K estimated**: accuracy by nearest prototype, on the same seeds as with K given.\n\n"
-        + markdown(header, body)
+        "**K estimated**: accuracy by the nearest prototype, compared with K given on the same "
+        "seeds.\n\n" + markdown(header, body)
     )
 
 
 def _twin(row: Row) -> str:
-    """Return what a row shares with the one that differs only in whether K was given."""
+    """Return the key that a row shares with the same configuration with K given."""
     config = {name: value for name, value in row.config.items() if name != "given_k"}
     return json.dumps([row.method, row.encoder, config], sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""search.md: how settings were chosen, from the lines of `benchmarks/search`."""
+"""search.md: the runs that settings were chosen by, from `benchmarks/search`."""
 
 import json
 from dataclasses import asdict
@@ -9,11 +9,11 @@ from newfound.bench.lines import Line, read_lines
 from newfound.bench.rows import SCORES, markdown, mean_spread, seed_list
 from newfound.bench.runner import resolve_variant
 
-NOT_OF_METHOD = ("effort", "max_tokens", "given_k")  # a line keeps them beside its settings
+NOT_OF_METHOD = ("effort", "max_tokens", "given_k")  # stored in a line beside the settings
 
 
 def search_table(folder: Path) -> str:
-    """Return one row per configuration, named by how it differs from the current settings."""
+    """Return one row per configuration, with its differences from the current settings."""
     groups: dict[str, list[Line]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in read_lines(path):
@@ -53,9 +53,11 @@ def changes(line: Line) -> str:
         for name in current
         if name in tried and tried[name] != current[name]
     ]
-    # Settings that were removed since, and settings that were added
+    # Settings that were removed since, and settings that were added since
     found += [
-        f"{name}={tried[name]} (gone)" for name in tried if name not in {*current, *NOT_OF_METHOD}
+        f"{name}={tried[name]} (removed)"
+        for name in tried
+        if name not in {*current, *NOT_OF_METHOD}
     ]
-    found += [f"no {name} yet" for name in current if name not in tried]
-    return ", ".join(found) if found else "as it is"
+    found += [f"without {name}" for name in current if name not in tried]
+    return ", ".join(found) if found else "current"

@@ -17,7 +17,7 @@ from newfound.bench.speed.table import (
 
 SAME_INERTIA = 1.005
 FLAT_MB = 300
-STEADY = 1.25  # time per text may grow by this on a shared machine
+STEADY = 1.25  # largest growth of the time per text, on a shared machine
 GPU_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("seconds", "here, seconds", ".2f"),
     ("floor_seconds", "floor, seconds", ".3f"),
@@ -28,16 +28,16 @@ GPU_COLUMNS: tuple[tuple[str, str, str], ...] = (
 
 
 def speed_table(lines: Sequence[Line]) -> str:
-    """Return the goals and whether they hold, then the last measurement of every section."""
+    """Return the goals and whether they are met, then the last measurement of every section."""
     found = last_measurements(lines)
     if not found:
-        return "Nothing was measured yet.\n"
+        return "No measurements yet.\n"
     goals = _goals({section: line["measures"] for section, line in found.items()})
     return goals + "\n" + section_tables(lines)
 
 
 def gpu_table(lines: Sequence[Line]) -> str:
-    """Return what DPN costs on a GPU: an epoch, plain and ours, its lower bound; whole runs."""
+    """Return the time of DPN on a GPU: epochs, plain and ours, with a lower bound; whole runs."""
     found = last_measurements(lines)
     parts = []
     if "epochs" in found:
@@ -67,11 +67,11 @@ def _goals(measures: Mapping[str, Measures]) -> str:
     for title, wanted, check in GOALS:
         try:
             found = check(measures)
-        except KeyError:  # not measured, or a peer is not installed
+        except KeyError:  # not measured, or the other package is not installed
             found = None
         measured, holds = found or (NONE, None)
         body.append([title, wanted, measured, {True: "yes", False: "no", None: NONE}[holds]])
-    return markdown(["goal", "wanted", "measured", "holds"], body)
+    return markdown(["goal", "target", "measured", "met"], body)
 
 
 def _encoding_goal(name: str, least: float) -> Any:
@@ -85,7 +85,7 @@ def _encoding_goal(name: str, least: float) -> Any:
 
 
 def _cosine(measures: Mapping[str, Measures]) -> tuple[str, bool]:
-    """Check how close int8 comes to fp32."""
+    """Check the cosine of int8 to fp32."""
     value = measures["encoding"]["int8"]["cosine"]
     return f"{value:.4f}", value >= 0.998
 
@@ -145,7 +145,9 @@ def _time_goal(measures: Mapping[str, Measures]) -> tuple[str, bool]:
     """Check that the time per text does not grow with the table."""
     small, half, large = _predictions(measures)
 
-    def each(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:  # without the time to start
+    def each(
+        a: Mapping[str, Any], b: Mapping[str, Any]
+    ) -> float:  # without the time of starting up
         return float(1e6 * (b["seconds"] - a["seconds"]) / (b["texts"] - a["texts"]))
 
     first, second = each(small, half), each(half, large)

@@ -11,7 +11,7 @@ SPLIT = ("known", "novel", "labelled", "unlabelled", "test")
 
 
 def table1(lines: Sequence[Line]) -> str:
-    """Return the sizes of the splits, beside those that the paper prints."""
+    """Return the sizes of the splits, and those that the paper prints."""
     body, spread = [], ""
     for data_set, title in TITLES.items():
         splits = [
@@ -31,14 +31,15 @@ def table1(lines: Sequence[Line]) -> str:
         counts = [split["labelled"] for split in splits]
         if min(counts) < max(counts):
             spread += (
-                f"The labelled texts of {title} are {min(counts)} to {max(counts)} over seeds "
-                f"{seed_list([split['seed'] for split in splits])}: its categories differ in size. "
+                f"{title} has {min(counts)} to {max(counts)} labelled texts with seeds "
+                f"{seed_list([split['seed'] for split in splits])}, because its categories differ "
+                "in size. "
             )
     note = (
         "Known ratio 0.75, labelled ratio 0.1. "
         + spread
-        + "Of CLINC 0.75 x 150 = 112.5 categories are known; that rounds to 112, and 1,344 "
-        "labelled texts are 112 x 12, so 112 is what the paper ran although it prints 113.\n"
+        + "For CLINC the paper prints 113 known categories, but 0.75 x 150 = 112.5 rounds to 112, "
+        "and its 1,344 labelled texts are 112 x 12.\n"
     )
     header = ["data set", *SPLIT]
     return markdown(header, body) + "\n" + note

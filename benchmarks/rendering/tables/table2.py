@@ -28,8 +28,8 @@ from newfound.bench.rows import (
 def table2(lines: Sequence[Line]) -> str:
     """Return all methods on all data sets with K given."""
     parts = [
-        HOW_SCORED + "K is given. Seconds are those of a whole run, pretraining "
-        "included. TEXTOIR splits StackOverflow in another way.\n"
+        HOW_SCORED + "K is given. Seconds are those of a whole run, including pretraining. "
+        "TEXTOIR splits StackOverflow differently.\n"
     ]
     for data_set, title in TITLES.items():
         rows = [r for r in select_runs(lines, data_set=data_set) if not is_ablation(r.method)]
@@ -91,13 +91,14 @@ def gains_table(lines: Sequence[Line], beside: str = "semi-km") -> str:
         return ""
     header = ["data set", "method", "encoder", "seeds", *(s.title() for s in SCORES)]
     return (
-        "**What training adds to pretraining**: accuracy by k-means less that of Semi-KM, which is "
-        "k-means on the same pretrained features, seed by seed.\n\n" + markdown(header, body)
+        "**What training adds to pretraining**: the difference in accuracy by k-means from "
+        "Semi-KM, which is k-means on the same pretrained features, with the same seed.\n\n"
+        + markdown(header, body)
     )
 
 
 def lead_table(lines: Sequence[Line], ours: str = "newfound") -> str:
-    """Return by how much our method exceeds the others, from runs with the same seed."""
+    """Return the difference between our method and the others, from runs with the same seed."""
     cells: dict[tuple[str, str], dict[str, list[str]]] = {}
     for data_set in TITLES:
         rows = [r for r in select_runs(lines, data_set=data_set) if r.effort == "best"]
@@ -122,9 +123,9 @@ def lead_table(lines: Sequence[Line], ours: str = "newfound") -> str:
         for key, found in cells.items()
     ]
     return (
-        f"**`{ours}` less the others**, seed by seed, on the same splits: its accuracy by nearest "
-        "prototype less the better of the other's two, and with how many of the seeds it is above."
-        "\n\n" + markdown(header, body)
+        f"**`{ours}` compared with the others**, on the same splits and seeds: its accuracy by the "
+        "nearest prototype minus the better of the other method's two, and the number of seeds "
+        "with a positive difference.\n\n" + markdown(header, body)
     )
 
 

@@ -39,10 +39,10 @@ def table4(lines: Sequence[Line]) -> str:
         for multiple in sorted({m for line in found for m in line["overclustering"]}, key=float)
     ]
     return (
-        "Estimated with no knowledge of the truth (mean ± standard deviation over seeds):\n\n"
+        "Estimated without the true number (mean ± standard deviation over seeds):\n\n"
         + (markdown(header, [truth, *unknown]) if unknown else "No runs yet.\n")
-        + "\nThe paper's way: cluster into too many, a multiple of the *true* number, and count "
-        "the clusters larger than 0.9 of the mean size. The paper does not say which multiple.\n\n"
+        + "\nEstimated as in the paper: cluster into a multiple of the *true* number, and count "
+        "the clusters larger than 0.9 of the mean size. The paper does not state the multiple.\n\n"
         + markdown(header, [truth, *papers, *starts])
     )
 

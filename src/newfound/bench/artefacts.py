@@ -1,4 +1,4 @@
-"""Artefacts: what the figures need of a run beyond its result line, as a small JSON file."""
+"""Artefacts: data of a run that figures need in addition to its result line, as JSON."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def _short(value: Any) -> Any:
 
 
 def file_name(line: Line) -> str:
-    """Return the file's name: one per data set, method, encoder, known ratio and seed."""
+    """Return the file name: one file per data set, method, encoder, known ratio and seed."""
     given = line["config"]["given_k"]
     parts = (line["data_set"], line["method"], line["encoder"], f"known{line['known_ratio']:g}")
     return "-".join((*parts, *(() if given else ("auto",)), f"seed{line['seed']}.json"))

@@ -27,10 +27,17 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         command.set_defaults(run=_lazy(name))
         return command
 
-    _add_fetch(add("fetch", "download the paper's data sets"))
-    _add_run(add("run", "run methods on data sets: one result line per run"))
+    _add_fetch(add("fetch", "download the data sets of the paper"))
+    _add_run(add("run", "run methods on data sets; append one result line per run"))
     _add_plan(
-        add("count", "estimate the number of categories: one result line per data set and seed")
+        add(
+            "count",
+            "estimate the number of categories; append one result line per data set and seed",
+        )
+    )
+    _add_splits(add("splits", "count the labelled, unlabelled and test texts of splits"))
+    _add_speed(
+        add("speed", "measure encoding, training, k-means and whole commands, and other packages")
     )
     _add_splits(add("splits", "count the texts of every part of a split"))
     _add_wild(
@@ -41,7 +48,7 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
 
 
 def _lazy(name: str) -> Any:
-    """Return a command whose module is imported when it runs, so that --help stays quick."""
+    """Return a command whose module is imported when it runs, so that --help stays fast."""
 
     def run(options: argparse.Namespace, output: Any) -> int | None:
         from newfound.bench import commands
@@ -59,7 +66,7 @@ def _add_fetch(command: argparse.ArgumentParser) -> None:
         dest="home",
         metavar="URL",
         default=argparse.SUPPRESS,
-        help="where the files are (default: the repository of the paper's authors)",
+        help="base URL of the files (default: the repository of the paper's authors)",
     )
 
 
@@ -68,27 +75,27 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         "--method",
         default="dpn",
         metavar="NAME[,..]",
-        help="methods, dpn-coupled, semi-km or the ablations of dpn",
+        help="any methods, dpn-coupled, or the ablations of dpn (dpn-no-ce, ...)",
     )
     _add_plan(command)
     command.add_argument(
         "--categories",
         choices=("given", "auto"),
         default="given",
-        help="whether the method is given the true number of categories or estimates it",
+        help="given: the method gets the true number of categories; auto: it is estimated",
     )
     command.add_argument(
         "--search",
         action="store_true",
-        help="for choosing settings: hide a quarter of the known categories and score dev texts; "
-        f"lines go to {SEARCH}/DATA_SET.jsonl",
+        help="for choosing settings without test labels: hide a quarter of the known categories "
+        f"and score dev texts; lines go to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
         "--artefacts",
         metavar="FOLDER",
         type=Path,
         default=argparse.SUPPRESS,
-        help="write prototype distances, a 2-D map and training curves there, one file per run",
+        help="folder for prototype distances, a 2-D map and training curves, one file per run",
     )
 
 
@@ -106,9 +113,11 @@ def _add_splits(command: argparse.ArgumentParser) -> None:
 
 def _add_speed(command: argparse.ArgumentParser) -> None:
     _add_data(command)
-    command.add_argument("--texts", type=int, default=4000, help="texts per sample of BANKING")
     command.add_argument(
-        "--repeats", type=int, default=3, help="seconds are medians of so many runs"
+        "--texts", type=int, default=4000, help="number of texts per sample of BANKING"
+    )
+    command.add_argument(
+        "--repeats", type=int, default=3, help="number of runs whose median is reported"
     )
     command.add_argument(
         "--only",
@@ -128,13 +137,13 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         "--prediction-texts",
         type=int,
         default=20_000,
-        help="distinct texts of all data sets that the section prediction predicts",
+        help="number of distinct texts in the section prediction",
     )
     command.add_argument(
         "--growth-texts",
         type=int,
         default=200_000,
-        help="texts of the largest table of the section growth",
+        help="number of texts of the largest table in the section growth",
     )
     command.add_argument(
         "-o",
@@ -152,7 +161,7 @@ def _add_table(command: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         type=Path,
-        help="result lines that `bench run` or `bench speed` wrote",
+        help="result lines of `bench run` or `bench speed`",
     )
 
 
@@ -173,14 +182,16 @@ def _add_split(command: argparse.ArgumentParser) -> None:
         "--data-set",
         default="all",
         metavar="NAME[,..]",
-        help="banking, stackoverflow, clinc, or all of them",
+        help="banking, stackoverflow, clinc, or all",
     )
-    command.add_argument("--seeds", default="0-4", metavar="N-N|N[,..]", help="such as 0-4 or 0,2")
+    command.add_argument(
+        "--seeds", default="0-4", metavar="N-N|N[,..]", help="random seeds, such as 0-4 or 0,2"
+    )
     command.add_argument(
         "--known-ratio",
         default="0.75",
         metavar="R[,..]",
-        help="share of the categories that are known; 0 for no labels at all",
+        help="share of the categories that are known; 0 means no labels",
     )
     command.add_argument(
         "--labelled-ratio",
@@ -278,17 +289,21 @@ def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
         default=effort,
         help="best follows the publications",
     )
-    command.add_argument("--max-tokens", type=int, default=128, help="longer texts are truncated")
     command.add_argument(
-        "--device", default=argparse.SUPPRESS, help="cpu, cuda or cuda:N (default: the best)"
+        "--max-tokens", type=int, default=128, help="longer texts are truncated to this many tokens"
+    )
+    command.add_argument(
+        "--device",
+        default=argparse.SUPPRESS,
+        help="cpu, cuda or cuda:N (default: cuda if available)",
     )
     command.add_argument(
         "--cache",
         metavar="FOLDER",
         type=Path,
         default=argparse.SUPPRESS,
-        help="keep pretrained encoders there for later commands (default: only for consecutive "
-        "runs that share one)",
+        help="folder that stores pretrained encoders for later commands (default: they are shared "
+        "only between consecutive runs)",
     )
     command.add_argument(
         "--set",
@@ -296,5 +311,5 @@ def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a setting of the method, repeatable; `newfound methods NAME` lists them",
+        help="hyper-parameter of the method, can be repeated; `newfound methods NAME` lists them",
     )

@@ -1,4 +1,4 @@
-"""The commands of `newfound bench`, run with parsed options.
+"""The commands of `newfound bench`.
 
 Each prints its result and its messages through the `Output` that it is given. `run` and `count`
 import neither rich nor matplotlib, so that they work where only the packages for training are
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from newfound.bench.runner import Plan
     from newfound.cli.output import Output
 
-# Makes one run: its result line, and a message about it.
+# Makes one run; returns its result line and a message.
 Measure = Callable[["Plan", DataSet, Path | None], tuple[Line, str]]
 
 
@@ -101,14 +101,14 @@ def _measure_all(
 
 
 def _title(plan: "Plan") -> str:
-    """Return what messages call a run."""
+    """Return the name of a run in messages."""
     return f"{plan.data_set}, {plan.method}, seed {plan.seed}, known {plan.known_ratio:g}"
 
 
 def _scores(line: Line) -> str:
     """Return a run's accuracies as a message."""
 
-    def cells(scores: dict[str, float]) -> str:  # without labels nothing is known
+    def cells(scores: dict[str, float]) -> str:  # without labels there is no known score
         values = (scores[part] for part in ("all", "known", "novel"))
         return " / ".join(NONE if math.isnan(value) else f"{value:.1f}" for value in values)
 
@@ -207,5 +207,5 @@ def table(options: argparse.Namespace, output: "Output") -> None:
 
 
 def _device(options: argparse.Namespace) -> str | None:
-    """Return the device that the user named."""
+    """Return the device given by --device, or None."""
     return getattr(options, "device", None)

@@ -25,13 +25,13 @@ class DataSet:
 
     @property
     def categories(self) -> list[str]:
-        """The categories of the training part, sorted."""
+        """Sorted categories of the training part."""
         return sorted(set(self.labels["train"]))
 
 
 @dataclass(frozen=True)
 class Split:
-    """What a method sees of a data set, and the test part that it is scored on."""
+    """The texts and labels that a method gets, and the test part that it is scored on."""
 
     texts: list[str]
     labels: list[str | None]
@@ -65,7 +65,7 @@ def data_folder(given: str | Path | None) -> Path:
         )
     if not Path(chosen).is_dir():
         raise InputError(
-            f"the data folder {chosen} does not exist; `newfound bench fetch` makes it"
+            f"the data folder {chosen} does not exist; `newfound bench fetch` creates it"
         )
     return Path(chosen)
 
@@ -80,7 +80,7 @@ def read_data_set(folder: Path, name: str) -> DataSet:
         path = folder / name / f"{part}.tsv"
         corpus = read_tables([path], text_column="text", label_column="label").corpus
         if None in corpus.labels:
-            raise InputError(f"{path} holds a row without a label")
+            raise InputError(f"{path} has a row without a label; download it again")
         texts[part], labels[part] = corpus.texts, [str(label) for label in corpus.labels]
     return DataSet(name, texts, labels)
 
@@ -90,10 +90,10 @@ def make_split(
 ) -> Split:
     """Draw known categories and labelled texts; keep dev texts of known categories only.
 
-    The generators and their order are those of the code that the paper's authors released, so that
-    a seed gives their split: at seed 0 BANKING has the 673 labelled texts of Table 1. Counts
-    are rounded as Python rounds: 0.75 of CLINC's 150 categories are 112, which is what the paper
-    ran (1,344 labelled texts are 112 x 12) although it prints 113.
+    The random generators and their order are those of the authors' released code, so a seed gives
+    the same split: with seed 0, BANKING has the 673 labelled texts of Table 1. Counts are rounded
+    as Python does: 0.75 of CLINC's 150 categories are 112. The paper prints 113, but its 1,344
+    labelled texts are 112 x 12.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def make_split(
     Returns
     -------
     Split
-        What a method sees, and the test part.
+        The training texts with labels, and the test part.
     """
     categories = data.categories
     n_known = round(known_ratio * len(categories))
@@ -140,9 +140,9 @@ def make_split(
 def search_split(split: Split, seed: int) -> Split:
     """Return a split for choosing settings with labels of known categories alone.
 
-    A quarter of the known categories loses its labels and plays the part of novel ones. The dev
-    texts are scored; they are of known categories, of which some kept their labels and some lost
-    them. Neither test labels nor labels of truly novel texts are used.
+    A quarter of the known categories loses its labels and takes the role of novel categories. The
+    dev texts are scored; they belong to known categories with and without remaining labels. Neither
+    test labels nor labels of novel texts are used.
     """
     rng = np.random.default_rng(1000 + seed)
     kept = sorted(rng.choice(split.known, round(0.75 * len(split.known)), replace=False).tolist())
@@ -151,7 +151,7 @@ def search_split(split: Split, seed: int) -> Split:
         split,
         labels=[label if label in chosen else None for label in split.labels],
         known=kept,
-        validation_texts=[],  # a part of the labelled texts takes their place
+        validation_texts=[],  # a share of the labelled texts is held out instead
         validation_labels=[],
         test_texts=split.validation_texts,
         test_labels=split.validation_labels,

@@ -1,4 +1,4 @@
-"""Download the paper's data sets from the repository that its authors published them in."""
+"""Download the data sets of the paper from the repository of its authors."""
 
 import hashlib
 import http.client
@@ -12,7 +12,7 @@ from pathlib import Path
 from newfound.errors import InputError
 
 HOME = "https://raw.githubusercontent.com/Lackel/DPN/HEAD/data"
-# sha256 of every file: the results in `benchmarks` were measured on exactly these.
+# sha256 of the files that the results in `benchmarks` were measured on.
 FILES: dict[str, str] = {
     "banking/train.tsv": "ed07418e59a34b76baad3dc697f3ede12139cd8f56e7a746fb38ab78d2b4d196",
     "banking/dev.tsv": "b808b9f0b01574ca30d233fa690f43b8c44899a0ce1a737be66b06e1132802a7",
@@ -45,11 +45,11 @@ def fetch(
     folder : Path
         Where the files go.
     home : str
-        The URL that file names are appended to.
+        Base URL of the files.
     files : mapping of str to str
         The sha256 of every file, by its path below `home` and below `folder`.
     tell : callable, optional
-        Receives messages about progress; by default they go to standard error.
+        Called with progress messages; by default they are printed to standard error.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _fetch_file(url: str, path: Path, expected: str, title: str, tell: Tell) -> 
     _download(url, part, title, tell)
     found = sha256(part)
     if found != expected and resumed:
-        # The rest of an earlier try may be of another file: start again.
+        # The earlier part may belong to another file, so start again.
         part.unlink()
         _download(url, part, title, tell)
         found = sha256(part)
@@ -99,7 +99,7 @@ def _fetch_file(url: str, path: Path, expected: str, title: str, tell: Tell) -> 
         part.unlink()
         raise InputError(
             f"{url} is damaged or another version (sha256 {found[:12]}..., not "
-            f"{expected[:12]}...); try again later or name another home with --from"
+            f"{expected[:12]}...); try again later or give another base URL with --from"
         )
     os.replace(part, path)
     return path.stat().st_size
@@ -114,13 +114,13 @@ def _download(url: str, part: Path, title: str, tell: Tell) -> None:
                 return
         except urllib.error.HTTPError as error:
             raise InputError(
-                f"cannot download {url} (the server answers {error.code} {error.reason}); name "
-                "another home with --from"
+                f"cannot download {url} (the server answers {error.code} {error.reason}); give "
+                "another base URL with --from"
             ) from error
         except _Unreachable as error:
             reason = str(error)
             if not part.is_file():
-                break  # nothing was received: trying again at once will not help
+                break  # nothing was received, so another try will not help
     raise InputError(
         f"cannot download {url} ({reason}); check the network and run the command again: it "
         "resumes where it stopped"
@@ -143,7 +143,7 @@ def _one_connection(url: str, part: Path, title: str, tell: Tell) -> bool:
         if error.code != 416 or not have:
             raise
         error.close()
-        # The server has no more bytes: the file is complete, or another one.
+        # The server has no more bytes: the file is complete, or it is another file.
         return True
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Unreachable(getattr(error, "reason", None) or error) from error

@@ -1,4 +1,4 @@
-"""Result lines: one JSON object per run; how they are identified, read and written."""
+"""Result lines: one JSON object per run, with functions that identify, read and write them."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from newfound.files import without_nan
 
 Line = dict[str, Any]
 
-# Where commands append lines by default.
+# Default folders of result lines.
 RESULTS = Path("benchmarks/results")
 SEARCH = Path("benchmarks/search")
 
-# What identifies a run: everything chosen, nothing measured.
+# The fields that identify a run: settings, no measurements.
 CHOSEN = (
     "kind",
     "data_set",
@@ -28,17 +28,17 @@ CHOSEN = (
     "table",
     "config",
 )
-# Holds the commit if the package was copied out of its checkout.
+# Environment variable with the commit, for a package outside of its repository.
 COMMIT_VARIABLE = "NEWFOUND_COMMIT"
 
 
 def key_of(line: Mapping[str, Any]) -> str:
-    """Return what identifies a run; the line of a plan has the same key as its result."""
+    """Return the key that identifies a run; a plan has the same key as its result line."""
     return json.dumps([line.get(name) for name in CHOSEN], sort_keys=True)
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Return the result lines of a file without incomplete ones of interrupted runs."""
+    """Return the result lines of a file; incomplete lines of interrupted runs are skipped."""
     if not path.is_file():
         return []
     lines = []
@@ -67,14 +67,14 @@ def read_results(folder: Path) -> list[Line]:
     """
     if not folder.is_dir():
         raise InputError(
-            f"the results folder {folder} does not exist; `newfound bench run` makes it"
+            f"the results folder {folder} does not exist; `newfound bench run` creates it"
         )
     paths = sorted(folder.glob("*.jsonl"))
     return without_repeats([line for path in paths for line in read_lines(path)])
 
 
 def without_repeats(lines: Sequence[Line]) -> list[Line]:
-    """Return the last line of every run, at its own place: the last line is the newest."""
+    """Return the last, and so newest, line of every run, in the order of the lines."""
     found: dict[str, Line] = {}
     for line in lines:
         found.pop(key_of(line), None)
@@ -83,13 +83,13 @@ def without_repeats(lines: Sequence[Line]) -> list[Line]:
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Append one result line; it is on the disk when this function returns."""
+    """Append one result line and flush it to disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":  # an interrupted line must not swallow this one
+                if file.read(1) != b"\n":  # the file ends with an incomplete line
                     file.write(b"\n")
             file.write(json.dumps(without_nan(line), allow_nan=False).encode() + b"\n")
             file.flush()
@@ -101,12 +101,12 @@ def append_line(path: Path, line: Mapping[str, Any]) -> None:
 
 
 def commit() -> str | None:
-    """Return the code's commit, from the environment or the checkout; +changes if files differ."""
+    """Return the commit of the code, from the environment or git; +changes if files differ."""
     given = os.environ.get(COMMIT_VARIABLE)
     if given:
         return given
     here = Path(__file__).parents[1]
-    # If the package is installed inside another repository, that repository does not track it.
+    # The package may be installed inside another repository, which does not track it.
     tracked = _git("ls-files", "--error-unmatch", "__init__.py", folder=here)
     found = _git("rev-parse", "HEAD", folder=here) if tracked else None
     if not found:

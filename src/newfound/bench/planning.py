@@ -1,4 +1,4 @@
-"""The runs that the options of a benchmark command ask for, in the order that they are made."""
+"""The runs that the options of a benchmark command describe, in order."""
 
 import argparse
 import shutil
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Plan"]:
-    """Return all runs; those that share their pretraining follow each other."""
+    """Return all runs; those that share their pretraining are consecutive."""
     from newfound.bench.runner import Plan
 
     settings = dict(setting(pair) for pair in options.settings)
@@ -46,7 +46,7 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
 
 
 def splits(options: argparse.Namespace) -> list[tuple[int, float, float]]:
-    """Return (seed, known ratio, labelled ratio) of every split that the options ask for."""
+    """Return (seed, known ratio, labelled ratio) of every split in the options."""
     return [
         (seed, known, labelled)
         for seed in numbers(options.seeds)
@@ -85,15 +85,15 @@ def split_name(plan: "Plan") -> str:
 
 
 def names(text: str, flag: str) -> list[str]:
-    """Return the names of a comma-separated list, each once."""
+    """Return the distinct names of a comma-separated list."""
     found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
-        raise InputError(f"{flag} names nothing")
+        raise InputError(f"{flag} is empty; give at least one name")
     return found
 
 
 def data_sets(text: str) -> list[str]:
-    """Return the named data sets, each checked."""
+    """Return the data sets in a list, after checking their names."""
     chosen = list(DATA_SETS) if text == "all" else names(text, "--data-set")
     for name in chosen:
         if name not in DATA_SETS:
@@ -119,7 +119,7 @@ def numbers(text: str) -> list[int]:
 
 
 def ratios(text: str, flag: str, *, none: bool = False) -> list[float]:
-    """Return the shares of a list, each above 0 (or 0 if `none` is allowed) and at most 1."""
+    """Return the shares in a list: above 0 (or 0 if `none` is True) and at most 1."""
     try:
         found = [float(part) for part in names(text, flag)]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rows of a table: result lines that differ in nothing but the seed, and how a cell reads."""
+"""Rows of a table: result lines that differ only in the seed, and the format of cells."""
 
 import json
 import statistics
@@ -8,9 +8,9 @@ from typing import Any
 
 from newfound.bench.lines import Line
 
-NONE = "–"  # noqa: RUF001 - an en dash is how an empty cell reads
-SHARED = ("pretraining", "autoencoder")  # stages whose result a later run may find in the cache
-CACHED = 0.1  # a run that took less than this share of an encoder's pass read it from the cache
+NONE = "–"  # noqa: RUF001 - an en dash marks an empty cell
+SHARED = ("pretraining", "autoencoder")  # stages that a later run may read from the cache
+CACHED = 0.1  # runs that took less than this share of an encoding pass read it from the cache
 # Settings that pretraining depends on, besides those whose names start with "pretrain".
 PRETRAINING = (
     "head",
@@ -102,7 +102,7 @@ def select_runs(
 
 
 def differing(row: Row, rows: Sequence[Row]) -> str:
-    """Return the settings in which a row differs from the row of its method with most runs."""
+    """Return the settings that differ from the row of the same method with most runs."""
     same = [r for r in rows if (r.method, r.encoder) == (row.method, row.encoder)]
     main = max(same, key=lambda r: len(r.lines))
     if main is row:
@@ -117,7 +117,7 @@ def differing(row: Row, rows: Sequence[Row]) -> str:
 
 
 def mean_spread(values: Sequence[float | None], digits: int = 1) -> str:
-    """Return the mean and the sample standard deviation; one value has no deviation.
+    """Return the mean and the sample standard deviation; the latter needs two values.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def seed_list(seeds: Sequence[int]) -> str:
 
 
 def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
-    """Return the mean seconds per run, with the shared stages that it read from the cache."""
+    """Return the mean seconds per run, including shared stages that were read from the cache."""
     taken = {
         (part, _shared(line)): line["seconds"][part]
         for line in lines
@@ -169,7 +169,7 @@ def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
 def _missing_pass(line: Line, lines: Sequence[Line]) -> float:
     """Return the seconds of the frozen encoder's pass if a run read it from the cache.
 
-    They are the median of the runs that made the pass themselves.
+    They are the median over the runs that encoded the texts themselves.
     """
     key = _pass(line)
     if key is None:
@@ -181,17 +181,17 @@ def _missing_pass(line: Line, lines: Sequence[Line]) -> float:
 
 
 def _pass(line: Line) -> tuple[Any, ...] | None:
-    """Return what two equal passes of a frozen encoder share; None for a run without one."""
+    """Return a key that equal passes of a frozen encoder share; None without such a pass."""
     config = line.get("config", {})
     layers = [config.get(name, 0) for name in ("pretrain_layers", "trainable_layers")]
-    words = "vectors" in config  # word vectors: no encoder reads the texts
+    words = "vectors" in config  # word vectors need no encoder
     if "encoding" not in line.get("seconds", {}) or layers != [0, 0] or words:
         return None
     return (line["data_set"], line["encoder"], line["device"], config.get("max_tokens"))
 
 
 def _shared(line: Line) -> str:
-    """Return what two runs share whose pretraining, or autoencoder, is the same."""
+    """Return a key that runs with the same pretraining, or autoencoder, share."""
     fields = ("data_set", "encoder", "seed", "known_ratio", "labelled_ratio", "device")
     config = line["config"]
     settings = {

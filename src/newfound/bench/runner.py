@@ -1,4 +1,4 @@
-"""Run a method on a split of a data set; settings and measurements make one result line."""
+"""Run a method on a split of a data set and return its result line."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.versions import versions
 
-# Names in result lines for a method with some settings: the loss as in the released code, and the
+# Names of methods with changed settings in result lines: the loss of the released code, and the
 # five ablations of Table 3.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dpn-coupled": ("dpn", {"coupled": True}),
@@ -36,7 +36,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 TEST_STARTS = 20
 TEST_SEEDS = (0, 1, 2)
-MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number of categories: where over-clustering starts
+MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number of categories, for over-clustering
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Plan:
     search: bool = False
 
     def line(self) -> Line:
-        """Return the fields of the result line that are known before the run; they identify it."""
+        """Return the fields of the result line that are known before the run and identify it."""
         _, config = resolve_variant(self.method, self.data_set, self.effort, self.settings)
         return {
             **({"kind": "search"} if self.search else {}),
@@ -116,7 +116,7 @@ def run(
     data : DataSet
         The data set that the plan names.
     device : str, optional
-        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the best one.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default a GPU if available.
     cache : Path, optional
         A folder in which runs share their pretraining.
     stages : Stages, optional
@@ -132,7 +132,7 @@ def run(
     fitted, split = fit(plan, data, stages, device, cache)
     with stages.stage("scoring"):
         cluster = find_method(method_behind(plan.method)).cluster
-        # The dev texts of a search are of known categories only, so there are as many clusters.
+        # The dev texts of a search are of known categories only, which determines K.
         k = len(set(split.test_labels)) if plan.search else len(fitted.prototypes)
         scores = score(fitted, split, plan.seed, k, cluster)
     line = {
@@ -149,7 +149,7 @@ def run(
 
 
 def count_plan(plan: Plan) -> Line:
-    """Return the fields of a `count` line that are known before it is measured."""
+    """Return the fields of a `count` line that are known before the measurement."""
     line = plan.line()
     del line["method"]
     return {"kind": "count", **line}
@@ -165,8 +165,8 @@ def count(
 ) -> Line:
     """Estimate the number of categories (Table 4) and return the result line.
 
-    The number is estimated twice: as `discover` does, without the true number, and as the paper
-    does, by over-clustering the pretrained features from a multiple of the true number.
+    The number is estimated in two ways: as in `discover`, without the true number, and as in the
+    paper, by over-clustering the pretrained features into a multiple of the true number.
     """
     begun = time.perf_counter()
     stages = stages or Stages()
@@ -219,7 +219,7 @@ def fit(
 
 
 def measured(begun: float, stages: Stages, device: str | None) -> Line:
-    """Return the fields that every line has: seconds, device, versions and commit."""
+    """Return the measured fields of every line: seconds, device, versions and commit."""
     return {
         "seconds": {
             "total": round(time.perf_counter() - begun, 2),
@@ -232,18 +232,17 @@ def measured(begun: float, stages: Stages, device: str | None) -> Line:
 
 
 def method_behind(name: str) -> str:
-    """Return the method that a name in result lines stands for."""
+    """Return the method of a name in result lines."""
     return VARIANTS.get(name, (name, {}))[0]
 
 
 def resolve_variant(
     name: str, data_set: str, effort: str, settings: Mapping[str, Any] | None
 ) -> tuple[str, Any]:
-    """Return the method behind a name in result lines, and its configuration.
+    """Return the method and the configuration of a name in result lines.
 
-    DPN takes the paper's settings per data set, as the paper does; no other method depends on the
-    data set's name. The settings of a variant override the user's: an ablation with the part
-    switched on again would not be one.
+    DPN uses the paper's settings per data set; no other method depends on the name of the data set.
+    The settings of a variant override those of the user, because they define the variant.
     """
     method, changes = VARIANTS.get(name, (name, {}))
     paper = PAPER[data_set] if method == "dpn" and effort == "best" else {}
@@ -251,7 +250,7 @@ def resolve_variant(
 
 
 def split_task(split: Split, given_k: bool) -> Task:
-    """Return the task of a split; dev texts of known categories are for validation."""
+    """Return the task of a split; dev texts of known categories are the validation texts."""
     place = {category: i for i, category in enumerate(split.known)}
     targets = np.array([-1 if label is None else place[label] for label in split.labels])
     validation = np.array([place[label] for label in split.validation_labels], np.int64)
@@ -273,7 +272,7 @@ def score(
 ) -> dict[str, dict[str, float]]:
     """Score the test part by k-means (k clusters) on its features and by the nearest prototype.
 
-    A method with a clustering of its own uses that instead of k-means.
+    A method with its own clustering uses that instead of k-means.
     """
     features = fitted.features(split.test_texts)
     truth, known = np.array(split.test_labels, object), set(split.known)

@@ -1,4 +1,4 @@
-"""A Markdown table of result lines: what `newfound bench table` prints."""
+"""The Markdown table of `newfound bench table`."""
 
 from collections.abc import Sequence
 

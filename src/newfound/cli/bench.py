@@ -1,4 +1,4 @@
-"""`newfound bench`: repeat the numbers of the paper and of this project.
+"""`newfound bench`: repeat the benchmarks of the paper and of this project.
 
 The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`
 and `newfound.bench.wild.command`.
@@ -31,9 +31,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int | None:
-    """Run a command below `newfound bench`."""
+    """Run a subcommand of `newfound bench`."""
     try:
         code: int | None = options.measure(options, Output(options))
         return code
     except KeyboardInterrupt:  # result lines are written one by one
-        raise KeyboardInterrupt("what was finished is kept") from None
+        raise KeyboardInterrupt("results of finished runs are kept") from None

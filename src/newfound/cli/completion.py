@@ -1,6 +1,6 @@
-"""`newfound completion`: a script that lets a shell complete commands, flags and their values.
+"""`newfound completion`: a script for shell completion of commands, flags and their values.
 
-The script is generated from the parsers and is static: completing a word starts no Python.
+The script is generated from the parsers. It is static, so completing a word does not start Python.
 """
 
 import argparse
@@ -18,17 +18,17 @@ INSTALL = {
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag with what may follow it."""
+    """A flag and the values that it accepts."""
 
     names: list[str]
     help: str
     takes_value: bool
-    values: list[str]  # empty: any value, completed as a file name
+    values: list[str]  # if empty, the value is completed as a file name
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command, or a group of them: the words that lead to it and what may follow."""
+    """A command or a group of commands, with the words that may follow it."""
 
     words: list[str]
     commands: dict[str, str]  # name to help
@@ -42,17 +42,17 @@ def add_parser(commands: Commands) -> None:
         commands,
         "completion",
         run,
-        "print a script for completion in a shell",
-        "Print a script that completes commands, flags and their values in a shell. To use it: "
+        "print a script for shell completion",
+        "Print a script that completes commands, flags and their values. To install it: "
         + "; ".join(INSTALL.values())
         + ".",
     )
-    command.add_argument("shell", choices=tuple(INSTALL), help="shell to print the script for")
+    command.add_argument("shell", choices=tuple(INSTALL), help="shell that the script is for")
     command.set_defaults(commands=commands)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     top = [Flag(["-h", "--help"], "show help", False, []), Flag(["--version"], "", False, [])]
     found = [Command([], _helps(options.commands), [], top)]
     found += _walk(options.commands, [])
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _walk(commands: Commands, words: list[str]) -> Iterator[Command]:
-    """Yield every command below a group, groups included."""
+    """Yield all commands of a group, and of its subgroups, recursively."""
     for name, parser in commands.choices.items():
         path = [*words, name]
         groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
@@ -81,7 +81,7 @@ def _flag(action: argparse.Action) -> Flag:
 
 
 def _values(action: argparse.Action) -> list[str]:
-    """Return the values of an argument: its choices, or those that a|b in its help lists."""
+    """Return the values of an argument: its choices, or the literals in a metavar such as a|b."""
     if action.choices is not None:
         return [str(value) for value in action.choices]
     shown = action.metavar.split("|") if isinstance(action.metavar, str) else []
@@ -105,7 +105,7 @@ def _bash(commands: list[Command]) -> str:
     for command in commands:
         path = "".join(f" {word}" for word in command.words)
         for flag in command.flags:
-            if flag.values:  # after other flags bash completes file names
+            if flag.values:  # otherwise bash completes file names
                 names = "|".join(f'"{path}|{name}"' for name in flag.names)
                 lines.append(f'        {names}) words="{" ".join(flag.values)}" ;;')
     lines += ["        *)", '            case "$path|$word" in']
@@ -126,7 +126,7 @@ def _bash(commands: list[Command]) -> str:
 
 
 def _zsh(commands: list[Command]) -> str:
-    """Return the script for zsh, which reads that for bash."""
+    """Return the script for zsh, which can run the one for bash."""
     return "\n".join(
         [
             "(( $+functions[compdef] )) || { autoload -U compinit && compinit }",
@@ -159,5 +159,5 @@ def _fish(commands: list[Command]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text in single quotes, as fish reads them."""
+    """Return a string in single quotes, escaped for fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

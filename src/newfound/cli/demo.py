@@ -1,4 +1,4 @@
-"""`newfound demo`: a discovery on the built-in data, whose truth is known."""
+"""`newfound demo`: a discovery on built-in messages whose true categories are known."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ from newfound.cli.output import Output
 from newfound.errors import InputError
 from newfound.wording import plural
 
-DEMO = "newfound demo"  # how the recorded command of a demo begins
+DEMO = "newfound demo"  # start of the command line that a demo records
 
 
 def add_parser(commands: Commands) -> None:
@@ -25,8 +25,8 @@ def add_parser(commands: Commands) -> None:
         "demo",
         run,
         "discover the categories of built-in help-desk messages",
-        "Run a discovery on the built-in help-desk messages and print how much of the truth, which "
-        "the discovery does not see, it recovers.",
+        "Discover the categories of built-in help-desk messages and print the accuracy. The true "
+        "categories are known, but hidden from the discovery.",
     )
     command.add_argument(
         "-o",
@@ -42,7 +42,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Discover the categories of the built-in data and compare them with the truth."""
+    """Discover the categories of the built-in messages and compare them with the true ones."""
     from newfound.data import demo
     from newfound.data.corpus import Corpus
 
@@ -62,11 +62,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse to replace anything but an earlier demo."""
+    """Raise InputError if the folder holds anything but an earlier demo."""
     from newfound.storage.run_folder import check_run_folder, read_records
 
     check_run_folder(folder, force=True)
     if (folder / "run.json").is_file():
         command = str(read_records(folder).get("command"))
         if not command.startswith(DEMO):
-            raise InputError(f"{folder} holds a run that is no demo; choose another name with -o")
+            raise InputError(
+                f"{folder} holds a run that is not a demo; choose another folder with -o"
+            )

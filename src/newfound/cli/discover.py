@@ -1,4 +1,4 @@
-"""`newfound discover`: from tables of texts to a run folder."""
+"""`newfound discover`: discover the categories of tables and write a run folder."""
 
 import argparse
 import time
@@ -40,10 +40,10 @@ def add_parser(commands: Commands) -> None:
         commands,
         "discover",
         run,
-        "find the categories of the texts in a table",
-        "Read tables of texts (CSV, TSV, JSONL or Parquet; some texts with a label), find the "
-        "category of every text, and write a run folder with assignments, categories, a report "
-        "and a model for new texts.",
+        "discover the categories of the texts in a table",
+        "Discover the known and the novel categories of texts. The tables are CSV, TSV, JSON Lines "
+        "or Parquet files in which some texts have a label. The run folder holds the category of "
+        "every text, a description of each category, a report and a model for new texts.",
     )
     add_tables(command)
     command.add_argument(
@@ -58,7 +58,7 @@ def add_parser(commands: Commands) -> None:
         metavar="TABLE",
         type=Path,
         default=argparse.SUPPRESS,
-        help="labelled texts that decide when training stops (default: a part of those in TABLE)",
+        help="labelled texts that decide when training stops (default: a share of those in TABLE)",
     )
     add_run_flags(command)
     add_naming(command)
@@ -88,7 +88,7 @@ def discover_corpus(
 ) -> None:
     """Discover the categories of a corpus, write the run folder and print the result.
 
-    With the `truth` of every text the result has scores on the unlabelled ones.
+    If the true categories are given as `truth`, the result has scores for the unlabelled texts.
     """
     from newfound import pipeline
     from newfound.report import write_report
@@ -101,7 +101,7 @@ def discover_corpus(
     more += encoder_notes(config.encoder)
     output.notes(more)
     stages = output.stages()
-    # The folder is opened before the long work: a place that cannot be written fails at once.
+    # The folder is created first, so that a place that cannot be written to fails at once.
     with new_run(options.out, force) as folder:
         result = pipeline.discover(
             corpus, config, settings=settings, validation=held, stages=stages
@@ -124,7 +124,7 @@ def discover_corpus(
 
 
 def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> dict[str, float]:
-    """Return how well the categories of the unlabelled texts agree with the truth."""
+    """Return the accuracy on the unlabelled texts."""
     from newfound.clustering.metrics import accuracy
 
     hidden = corpus.targets < 0
@@ -132,19 +132,19 @@ def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> d
 
 
 def _text(value: dict[str, Any], categories: Iterable["Category"], seconds: float) -> str:
-    """Return the result for people."""
+    """Return the result as text."""
     estimated = " (estimated)" if value["estimate"] else ""
     lines = [
         category_table(categories),
         f"{plural(value['n_categories'], 'category', 'categories')}{estimated}: "
         f"{value['n_known']:,} known, {value['n_novel']:,} novel; {seconds:.0f} s",
-        f"Open {value['report']}; everything is in {value['run']}/",
+        f"Open {value['report']}; all files are in {value['run']}/",
     ]
     if value["fits_nowhere"] is not None:
         lines.insert(2, f"{plural(value['fits_nowhere'], 'text fits', 'texts fit')} nowhere")
     if scores := value["scores"]:
         lines.append(
-            f"Recovered of the hidden truth (unlabelled messages): all {scores['all']:.1f}%, "
+            f"Accuracy on the unlabelled messages: all {scores['all']:.1f}%, "
             f"known {scores['known']:.1f}%, novel {scores['novel']:.1f}%"
         )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`newfound estimate`: the number of categories and the curve behind it."""
+"""`newfound estimate`: estimate the number of categories and print the score of each candidate."""
 
 import argparse
 from collections.abc import Iterator
@@ -24,8 +24,9 @@ def add_parser(commands: Commands) -> None:
         commands,
         "estimate",
         run,
-        "estimate how many categories there are",
-        "Estimate the number of categories in the texts of tables, and print the curve behind it.",
+        "estimate the number of categories",
+        "Estimate the number of categories of the texts in tables. Print the estimate, a plausible "
+        "range, and the score of each candidate number.",
     )
     add_tables(command)
     add_run_flags(command, leave_out=UNUSED)
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _lines(found: "Estimate", known: int) -> Iterator[str]:
-    """Yield the estimate, how it was made, and one bar per candidate; the chosen one is marked."""
+    """Yield the estimate, how it was made, and one bar per candidate; the estimate is marked."""
     yield (
         f"About {plural(found.n_categories, 'category', 'categories')} ({found.low:,} to "
         f"{found.high:,}), {known:,} of them known."

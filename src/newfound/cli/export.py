@@ -1,4 +1,4 @@
-"""`newfound export`: categories and their texts for Label Studio, Rasa or a spreadsheet."""
+"""`newfound export`: export categories and texts to Label Studio, Rasa or a spreadsheet."""
 
 import argparse
 from pathlib import Path
@@ -20,14 +20,14 @@ def add_parser(commands: Commands) -> None:
         commands,
         "export",
         run,
-        "export categories and their texts to Label Studio, Rasa or a spreadsheet",
-        "Write categories of a run and their texts as Label Studio tasks (beside them the "
-        "labelling configuration as .xml), as Rasa NLU training data, or as a table with the "
+        "export categories and texts to Label Studio, Rasa or a spreadsheet",
+        "Export the categories of a run with their texts: as Label Studio tasks (with a labelling "
+        "configuration as .xml), as Rasa NLU training data, or as a CSV table with the "
         "columns text and label.",
     )
     add_run_folder(command)
     command.add_argument(
-        "--to", choices=("labelstudio", "rasa", "csv"), required=True, help="tool to write for"
+        "--to", choices=("labelstudio", "rasa", "csv"), required=True, help="target format"
     )
     command.add_argument(
         "-o",
@@ -43,24 +43,27 @@ def add_parser(commands: Commands) -> None:
         nargs="+",
         action="extend",
         default=argparse.SUPPRESS,
-        help="only these categories (default: all)",
+        help="export only these categories (default: all)",
     )
     command.add_argument(
-        "--kind", choices=("all", "known", "novel"), default="all", help="only categories like this"
+        "--kind",
+        choices=("all", "known", "novel"),
+        default="all",
+        help="export only categories of this kind",
     )
     command.add_argument(
         "--min-probability",
         metavar="P",
         type=float,
         default=0.0,
-        help="leave out texts of a lower probability; those that you labelled stay",
+        help="omit texts with a lower probability; labelled texts are always exported",
     )
     add_force(command, "existing files")
     add_output_flags(command)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the chosen categories of a run for another tool."""
+    """Export the selected categories of a run."""
     from newfound.storage.export import export_result
     from newfound.storage.run_folder import read_run
 

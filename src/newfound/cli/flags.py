@@ -1,4 +1,4 @@
-"""The flags that several commands share, and how help texts show flags."""
+"""Flags that several commands share, and the format of help texts."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import Any
 
 from newfound.config import RunConfig, describe_type, flag_of, settings_of
 
-# What `add_subparsers` returns; argparse keeps its class private.
+# The type that `add_subparsers` returns, which is private in argparse.
 Commands = Any
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows the default of a flag that takes a value, and which flags are required."""
+    """Shows the defaults of flags that take a value, and marks required flags."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         if action.option_strings and action.required:
             return f"{action.help} (required)"
-        if action.nargs == 0:  # a switch is off unless it is given
+        if action.nargs == 0:  # a switch is off by default
             return action.help
         return super()._get_help_string(action)
 
@@ -29,9 +29,9 @@ def new_command(
     help: str,
     description: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add a command that calls `run` with its options; return its parser.
+    """Add a command that calls `run` with its options, and return its parser.
 
-    `help` is its line in the list of commands, `description` the beginning of its own help.
+    `help` is shown in the list of commands, `description` at the top of the command's own help.
     """
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=help, description=description or _sentence(help), formatter_class=HelpFormatter
@@ -47,54 +47,53 @@ def _sentence(help: str) -> str:
 def add_output_flags(
     command: argparse.ArgumentParser, *, works: bool = True, result: bool = True
 ) -> None:
-    """Add --quiet and --verbose to a command that `works` for a while, --json for its `result`."""
+    """Add --quiet and --verbose if the command `works` for a while, --json if it has a `result`."""
     if works:
         amount = command.add_mutually_exclusive_group()
         amount.add_argument(
             "-q",
             "--quiet",
             action="store_true",
-            help="print results and errors only, neither progress nor notes",
+            help="print only results and errors",
         )
         amount.add_argument(
             "-v",
             "--verbose",
             action="store_true",
-            help="also print each stage with its seconds, and the settings",
+            help="also print the settings and the seconds of each stage",
         )
     if result:
         command.add_argument(
             "--json",
             action="store_true",
-            help="print the result as one JSON object to standard output; everything else goes to "
-            "standard error",
+            help="print the result as one JSON object; everything else goes to standard error",
         )
 
 
 def add_run_folder(command: argparse.ArgumentParser, help: str = "run folder") -> None:
-    """Add the run folder that a command reads."""
+    """Add the argument for the run folder."""
     command.add_argument("folder", metavar="RUN", type=Path, help=help)
 
 
 def add_force(command: argparse.ArgumentParser, what: str) -> None:
-    """Add --force, without which no file or folder is replaced."""
+    """Add --force, which is required to replace a file or folder."""
     command.add_argument("--force", action="store_true", help=f"replace {what}")
 
 
 def add_columns(command: argparse.ArgumentParser, roles: Sequence[str]) -> None:
-    """Add the flags that name the columns of a table."""
+    """Add the flags for column names."""
     for role in roles:
         command.add_argument(
             f"--{role}-column",
             metavar="NAME",
             default=argparse.SUPPRESS,
-            help=f"column of the {role}s (default: guessed from its name, with a note)",
+            help=f"column with the {role}s (default: found by its name, with a note)",
         )
 
 
 def add_tables(command: argparse.ArgumentParser) -> None:
-    """Add the tables to read and the flags that name their columns."""
-    command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="file with texts")
+    """Add the tables to read and the flags for their column names."""
+    command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="table of texts")
     add_columns(command, ("text", "label", "id"))
 
 
@@ -125,32 +124,32 @@ def add_run_flags(
             metavar="NAME=VALUE",
             action="append",
             default=argparse.SUPPRESS,
-            help="a hyper-parameter of the method; `newfound methods NAME` lists them; repeatable "
-            "(default: what --effort chooses)",
+            help="hyper-parameter of the method, can be repeated; `newfound methods NAME` lists "
+            "them (default: set by --effort)",
         )
 
 
 def _metavar(kind: Any) -> str:
-    """Return what stands for the value of a flag in its help: `auto|N`."""
+    """Return the placeholder of a value in help texts, such as `auto|N`."""
     names = {"int": "N", "float": "X", "str": "NAME"}
     return "|".join(names.get(part, part) for part in describe_type(kind).split("|"))
 
 
 def add_naming(command: argparse.ArgumentParser) -> None:
-    """Add the flags of the endpoint that names novel categories."""
+    """Add the flags for naming novel categories with a language model."""
     command.add_argument(
         "--name-with",
         metavar="URL",
         default=argparse.SUPPRESS,
-        help="OpenAI-compatible endpoint that names the novel categories; their keywords and "
-        "typical texts are sent there, with the key in NEWFOUND_API_KEY or OPENAI_API_KEY "
-        "(default: names come from keywords and nothing is sent)",
+        help="name novel categories with a language model at this OpenAI-compatible URL; their "
+        "keywords and typical texts are sent there, with the API key in NEWFOUND_API_KEY or "
+        "OPENAI_API_KEY (default: names come from keywords, and nothing is sent)",
     )
     command.add_argument(
         "--name-model",
         metavar="MODEL",
         default=argparse.SUPPRESS,
-        help="model to ask there (required with --name-with)",
+        help="name of the language model (required with --name-with)",
     )
 
 
@@ -173,9 +172,9 @@ def add_marking(command: argparse.ArgumentParser) -> None:
 
 
 def add_device(command: argparse.ArgumentParser) -> None:
-    """Add --device to a command without the other flags of a run."""
+    """Add --device to a command that has no other flags of a run."""
     command.add_argument(
         "--device",
         default=argparse.SUPPRESS,
-        help="cpu, cuda or cuda:N (default: cuda where there is one)",
+        help="cpu, cuda or cuda:N (default: cuda if available)",
     )

@@ -1,4 +1,4 @@
-"""`newfound info`: what a run found, from what, with which settings."""
+"""`newfound info`: print the categories and the settings of a run."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from newfound.wording import plural
 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "info", run, "print what a run found and how")
+    command = new_command(commands, "info", run, "print the categories and the settings of a run")
     add_run_folder(command)
     add_output_flags(command, works=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the categories and the record of a run."""
+    """Print the categories and the settings of a run."""
     from newfound.storage.run_folder import read_run
 
     result = read_run(options.folder)
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield the record of a run for people."""
+    """Yield the properties of a run as lines of text."""
     settings = value["settings"]
     given = "estimated" if settings.get("n_categories", "auto") == "auto" else "given"
     yield f"texts       {value['texts']:,}, {value['labelled']:,} labelled"
@@ -38,7 +38,7 @@ def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[st
     if value["fits_nowhere"] is not None:
         yield f"fit nowhere {plural(value['fits_nowhere'], 'text')}"
     yield (
-        f"made by     newfound {versions.get('newfound', '?')} on {value['device']}, "
+        f"version     newfound {versions.get('newfound', '?')} on {value['device']}, "
         f"seed {settings.get('seed')}"
     )
     yield f"command     {value['command']}"

@@ -1,4 +1,4 @@
-"""From parsed options to what a command works on: configuration, settings, texts, endpoint."""
+"""Read what parsed options refer to: configuration, method settings, tables, naming endpoint."""
 
 import argparse
 import os
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from newfound.data.corpus import Corpus
     from newfound.describing.llm_names import Endpoint
 
-# Environment variables with the key of a naming endpoint; the first that is set counts.
+# Environment variables with the API key of the naming endpoint; the first one that is set is used.
 KEYS = ("NEWFOUND_API_KEY", "OPENAI_API_KEY")
 
 
 def run_config(options: argparse.Namespace) -> RunConfig:
-    """Return the configuration that the flags ask for; a flag that is absent keeps its default."""
+    """Return the configuration given by the flags; absent flags keep their defaults."""
     names = [f.name for f in fields(RunConfig) if hasattr(options, f.name)]
     given = {name: getattr(options, name) for name in names}
     return override(RunConfig(), given, "the command", spelt=flag_of)
@@ -34,7 +34,7 @@ def marking_options(options: argparse.Namespace) -> tuple[float | None, float | 
 
 
 def method_settings(options: argparse.Namespace) -> dict[str, str]:
-    """Return the names and values of every --set."""
+    """Return the settings given by --set, by name."""
     chosen = {}
     for pair in getattr(options, "settings", []):
         name, equals, value = pair.partition("=")
@@ -45,13 +45,13 @@ def method_settings(options: argparse.Namespace) -> dict[str, str]:
 
 
 def naming_endpoint(options: argparse.Namespace) -> "Endpoint | None":
-    """Return the endpoint of --name-with and --name-model, None where neither is given."""
+    """Return the endpoint given by --name-with and --name-model, None if neither is given."""
     url, model = getattr(options, "name_with", None), getattr(options, "name_model", None)
     if url is None and model is None:
         return None
     if not url or not model:
         missing = "--name-model MODEL" if url else "--name-with URL"
-        raise InputError(f"names from an endpoint need both its address and a model: add {missing}")
+        raise InputError(f"naming needs both an endpoint and a model; add {missing}")
     from newfound.describing.llm_names import Endpoint, check_endpoint
 
     check_endpoint(url)
@@ -60,7 +60,7 @@ def naming_endpoint(options: argparse.Namespace) -> "Endpoint | None":
 
 
 def encoder_notes(name: str) -> list[str]:
-    """Return the note on a folder that a short name is not taken for, if there is one."""
+    """Return a note if a folder has the same name as a built-in encoder."""
     from newfound.encoding.loading import folder_note
 
     note = folder_note(name)
@@ -68,22 +68,22 @@ def encoder_notes(name: str) -> list[str]:
 
 
 def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
-    """Read the tables of a command as one corpus, with notes on how they were read."""
+    """Return the tables of a command as one corpus, with notes on how they were read."""
     return _read(options, options.tables, getattr(options, "id_column", None))
 
 
 def read_validation(
     options: argparse.Namespace, corpus: "Corpus"
 ) -> tuple["Corpus", list[str]] | None:
-    """Read the table of --validation, None where none is given; it must hold known categories."""
+    """Return the texts of --validation with notes, None without that flag."""
     path: Path | None = getattr(options, "validation", None)
     if path is None:
         return None
     held, notes = _read(options, [path])
     if not set(held.known) & set(corpus.known):
         raise InputError(
-            f"{path}: no text has a label that also occurs in the tables to discover in: give "
-            "labelled texts of known categories, or leave --validation out"
+            f"{path}: no label of this table is a known category; give labelled texts of known "
+            "categories, or omit --validation"
         )
     return held, notes
 

@@ -1,7 +1,7 @@
 """The command `newfound`: its parser, its errors and its exit codes.
 
-0: done; 1: some runs of a benchmark failed; 2: the input cannot be used; 130: interrupted;
-143: terminated.
+Exit codes: 0 success, 1 some runs of a benchmark failed, 2 invalid input, 130 interrupted,
+143 terminated.
 """
 
 import argparse
@@ -47,7 +47,7 @@ COMMANDS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports what is wrong in one line, with a suggestion where a name is close."""
+    """A parser that reports errors in one line and suggests a name for a misspelt one."""
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, but let each command refuse the flags that it does not have."""
+        """Parse as argparse does, but let each command reject its own unknown flags."""
         options, rest = super().parse_known_args(args, namespace)
         if rest:
             names = [word.partition("=")[0] for word in rest if word.startswith("--")]
@@ -83,7 +83,7 @@ def command() -> NoReturn:
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
-    """End as by Ctrl-C: on the way out, temporary files are removed."""
+    """Exit as after Ctrl-C, so that temporary files are removed."""
     raise SystemExit(128 + number)
 
 
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows `newfound` on the command line; by default that of this process.
+        Arguments after `newfound`; by default those of this process.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a text's characters
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not support all characters
             stream.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = build_parser()
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     options.command_line = "newfound " + " ".join(map(shlex.quote, arguments))
-    if options.run is not bench.run:  # measurements are made as the library runs by itself
+    if options.run is not bench.run:  # benchmarks measure the library without these settings
         _prepare_process()
     try:
         code = int(options.run(options) or 0)
@@ -119,15 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"newfound: {_one_line(str(error))}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of a pipe went away: not our error
+    except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         return 0
-    except OSError as error:  # a full disk behind standard output, say
+    except OSError as error:  # for example a full disk
         what = f"{error.filename}: " if error.filename else ""
         print(f"newfound: {what}{_one_line(error.strerror or str(error))}", file=sys.stderr)
         _drop_output()
         return 2
-    except KeyboardInterrupt as interrupt:  # a command that has written something reports it
+    except KeyboardInterrupt as interrupt:  # the message states what was written
         print(f"newfound: interrupted; {str(interrupt) or 'nothing was written'}", file=sys.stderr)
         return 130
 
@@ -136,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
         prog="newfound",
-        description="Find the known and the new categories in a pile of texts.",
+        description="Discover known and novel categories in texts.",
         epilog="Start with `newfound demo`, then `newfound discover my.csv -o my-run`.",
     )
     parser.add_argument("--version", action="version", version=f"newfound {newfound.__version__}")
@@ -146,24 +146,23 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-SPINS = "2000"  # about as long as a small matrix product takes
+SPINS = "2000"  # about the time of a small matrix product
 
 
 def _prepare_process() -> None:
-    """Set what torch and numpy read when they are loaded."""
-    # Torch's threads spin while they wait, which is slow as soon as another program wants a
-    # core; not spinning at all is slow where they wait for each other often. So they spin
-    # shortly. The value is read when torch is loaded, so it is set before.
+    """Set environment variables that speed up torch and numpy."""
+    # Torch's threads spin while they wait. Long spinning is slow if another program needs the
+    # core; no spinning is slow for small operations. Torch reads the value when it is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-    # numpy's linear algebra is small here, and its threads cannot be told not to spin.
+    # numpy's matrices are small here, and its threads would spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _drop_output() -> None:
-    """Send what is still to be written nowhere, so that the interpreter's end does not fail."""
+    """Discard pending output, so that the interpreter can exit without an error."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # not a real file: somebody captures the output
+    except (OSError, ValueError):  # the output is captured, not a real file
         return
 
 

@@ -1,4 +1,4 @@
-"""`newfound methods`: the methods, or the settings of one."""
+"""`newfound methods`: list the methods, or the settings of one."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ def add_parser(commands: Commands) -> None:
         metavar="NAME",
         nargs="?",
         default=argparse.SUPPRESS,
-        help="a method whose settings to list (default: list the methods)",
+        help="list the settings of this method (default: list the methods)",
     )
     add_output_flags(command, works=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print all methods, or one with its settings."""
+    """Print all methods, or one method with its settings."""
     from newfound.methods import METHODS, find_method
 
     output, name = Output(options), getattr(options, "name", None)
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _value(name: str, method: "Method") -> dict[str, Any]:
-    """Return a method as plain values."""
+    """Return a method as a JSON-serialisable dict."""
     return {
         "name": name,
         "summary": method.summary,

@@ -1,7 +1,7 @@
-"""How a command prints its result, its notes and its progress.
+"""Printing of results, notes and progress.
 
-The result goes to standard output, as text or (--json) as one JSON object. Everything else goes to
-standard error, where it does not mix with the result.
+Results go to standard output, as text or (--json) as one JSON object. Everything else goes to
+standard error.
 """
 
 import argparse
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Prints what --quiet, --verbose and --json leave to print."""
+    """Prints according to --quiet, --verbose and --json."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.quiet: bool = getattr(options, "quiet", False)
@@ -28,7 +28,7 @@ class Output:
         self.json: bool = getattr(options, "json", False)
 
     def notes(self, notes: Iterable[str]) -> None:
-        """Print what the user should know, unless --quiet is given."""
+        """Print notes, unless --quiet is given."""
         if not self.quiet:
             for note in notes:
                 print(f"note: {note}", file=sys.stderr)
@@ -43,23 +43,23 @@ class Output:
         print(text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
-        """Print a line that only --verbose asks for."""
+        """Print a line if --verbose is given."""
         if self.verbose:
             print(text, file=sys.stderr, flush=True)
 
     def settings(self, settings: Mapping[str, Any]) -> None:
-        """Print settings where --verbose asks for them, those of the method last."""
+        """Print settings if --verbose is given, those of the method last."""
         own = settings.get("settings", {})
         for chosen in ({k: v for k, v in settings.items() if k != "settings"}, own):
             if chosen:
                 self.detail("settings: " + pairs(chosen))
 
     def stages(self) -> Stages:
-        """Return what shows the progress of the stages of the work."""
+        """Return the object that times stages and shows their progress."""
         return Stages(False if self.quiet else None, self.detail if self.verbose else None)
 
     def introduction(self, text: str) -> None:
-        """Print what comes before a result for people, unless --quiet is given."""
+        """Print an introduction before the result, unless --quiet is given."""
         if not self.quiet:
             print(text, file=sys.stderr if self.json else sys.stdout, flush=True)
 
@@ -75,13 +75,13 @@ def pairs(settings: Mapping[str, Any]) -> str:
 
 def json_line(value: Mapping[str, Any]) -> str:
     """Return a value as one line of JSON that standard output can print."""
-    # What the encoding of a terminal or a pipe lacks is escaped, as JSON allows.
+    # Characters that standard output cannot encode are escaped, as JSON allows.
     escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     return json.dumps(without_nan(value), ensure_ascii=escape)
 
 
 def category_table(categories: Iterable["Category"]) -> str:
-    """Return the categories as a table for people, known ones first, large ones first."""
+    """Return the categories as a text table: known before novel, then by size."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -104,7 +104,7 @@ def category_table(categories: Iterable["Category"]) -> str:
 
 
 def run_value(folder: Path, result: "Result") -> dict[str, Any]:
-    """Return what --json prints of the result in a run folder."""
+    """Return the value that --json prints for a run."""
     known = int(result.is_known.sum())
     return {
         "run": str(folder),

@@ -1,4 +1,4 @@
-"""`newfound predict`: stream a table, or standard input, through the model of a run."""
+"""`newfound predict`: predict the categories of new texts, from a table or from standard input."""
 
 import argparse
 import sys
@@ -54,8 +54,8 @@ def add_parser(commands: Commands) -> None:
         "With - as the table, lines are read from standard input and JSON lines are written to "
         "standard output.",
     )
-    add_run_folder(command, "run folder (or a saved model)")
-    command.add_argument("table", metavar="TABLE", help="file with texts, or - for standard input")
+    add_run_folder(command, "run folder, or a saved model")
+    command.add_argument("table", metavar="TABLE", help="table of texts, or - for standard input")
     command.add_argument(
         "-o",
         "--out",
@@ -71,9 +71,9 @@ def add_parser(commands: Commands) -> None:
     command.add_argument(
         "--int8",
         action="store_true",
-        help="encode in int8, several times as fast on a CPU; the command calibrates the model "
-        "once on the texts of the run and prints how well it agrees with full precision; needs "
-        "newfound[openvino]",
+        help="encode in int8, several times as fast on a CPU; the model is calibrated once on "
+        "texts of the run, and its agreement with full precision is printed; needs the extra "
+        "openvino",
     )
     add_output_flags(command)
 
@@ -97,8 +97,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
     if writer is None and output.json:
         raise InputError(
-            "standard output takes the predictions, which are JSON lines already: leave --json "
-            "out, or name the table to write with -o OUT"
+            "predictions on standard output are JSON Lines already; omit --json, or name the table "
+            "to write with -o OUT"
         )
     table = None if piped else stream_table(Path(options.table), **columns)
     with output.stages().stage("loading the model"):
@@ -111,7 +111,8 @@ def run(options: argparse.Namespace) -> None:
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
     count, marked = _write(predicted(model, chunks), writer, table, output)
     if table is not None:
-        late = [note for note in table.notes if note not in notes]  # some come with the last row
+        # Some notes are known only after the last row.
+        late = [note for note in table.notes if note not in notes]
         output.notes(late)
         notes += late
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
@@ -125,7 +126,7 @@ def _load(
     """Load the model of a run, in int8 where that is asked for; return it with notes."""
     from newfound.storage.model_files import load_model
 
-    # int8 runs on a CPU only: it is the default device then, and a GPU that is named is refused.
+    # int8 runs only on a CPU, which is then the default device; --device cuda is an error.
     model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
     if outside is not None or false_alarms is not None:
         model = model.marking(outside, false_alarms)
@@ -136,7 +137,7 @@ def _load(
 
 
 def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
-    """Convert a model to int8, calibrated on the texts of the run; keep it beside the model."""
+    """Convert a model to int8, calibrated on texts of the run, and store it in the run folder."""
     from newfound.data.tables import stream_table
     from newfound.pipeline import to_int8
 
@@ -144,17 +145,17 @@ def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
     tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
     if not inside.is_dir() or not tables:
         raise InputError(
-            f"{folder} is not a whole run: --int8 is calibrated on the texts in its assignments; "
-            "name a run folder"
+            f"{folder} is not a complete run folder, and --int8 is calibrated on the texts of the "
+            "run; give a run folder"
         )
-    # The first chunk is enough to draw from, however long the table is.
+    # The first chunk has enough texts for the calibration.
     texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
     converted, agreement = to_int8(model, texts, inside / "int8")
     return converted, str(agreement)
 
 
 def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
-    """Yield the columns of the answer, chunk by chunk; an empty text gets no category."""
+    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category."""
     for chunk in chunks:
         found = model.predict(chunk.texts)
         marked: list[str | None] = [None] * len(found)
@@ -182,7 +183,7 @@ def _rounded(values: "np.ndarray") -> list[float | None]:
 
 
 def _print(chunks: Iterable[Rows]) -> None:
-    """Write JSON lines to standard output as the answers come."""
+    """Print predictions to standard output as JSON Lines, chunk by chunk."""
     count = 0
     try:
         for rows in chunks:
@@ -191,8 +192,8 @@ def _print(chunks: Iterable[Rows]) -> None:
                 count += 1
             sys.stdout.flush()
     except KeyboardInterrupt:
-        # What was printed stays: the message must not claim that nothing was written.
-        raise KeyboardInterrupt(f"{plural(count, 'line was', 'lines were')} answered") from None
+        # The message must not claim that nothing was written.
+        raise KeyboardInterrupt(f"{plural(count, 'line was', 'lines were')} written") from None
 
 
 def _write(

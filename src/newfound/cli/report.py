@@ -1,4 +1,4 @@
-"""`newfound report`: write the report of a run again, or elsewhere."""
+"""`newfound report`: write the HTML report of a run again, or to another file."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ from newfound.errors import InputError
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     command = new_command(
-        commands, "report", run, "write the HTML report of a run again, or elsewhere"
+        commands, "report", run, "write the HTML report of a run again, or to another file"
     )
     add_run_folder(command)
     command.add_argument(

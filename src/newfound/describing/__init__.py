@@ -1,1 +1,1 @@
-"""What a person reads of a category: name, keywords, typical texts, and a map of all texts."""
+"""Descriptions of categories: names, keywords, typical texts, and a 2-D map of all texts."""

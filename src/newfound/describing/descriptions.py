@@ -1,4 +1,4 @@
-"""What a person needs to understand a category: name, keywords, typical and doubtful texts."""
+"""Describe each category by a name, keywords, typical texts and border texts."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,13 @@ from newfound.describing.keywords import (
 from newfound.describing.names import candidate_names, unique_names
 from newfound.result import Category
 
-SAME_FEATURES = 0.98  # cosine from which two texts count as the same
-NEIGHBOURS = 3  # nearest categories that keywords should tell a category from
-READABLE = (15, 240)  # characters of a text that reads well in a list
-UNREADABLE = 15  # places in the order of distance that a text loses for being hard to read
-POOL = 50  # nearest texts that examples are chosen and names are made from
-LOOKED_AT = 1_000  # texts searched for a pool of different ones
-ROWS = 65_536  # features handled at once
+SAME_FEATURES = 0.98  # two texts with a larger cosine count as duplicates
+NEIGHBOURS = 3  # nearest categories that the keywords should distinguish a category from
+READABLE = (15, 240)  # characters of a text that is easy to read in a list
+UNREADABLE = 15  # ranks by distance that any other text is moved back
+POOL = 50  # nearest distinct texts, from which examples and names are chosen
+LOOKED_AT = 1_000  # texts searched for distinct ones
+ROWS = 65_536  # features per block
 Floats = NDArray[np.floating]
 Integers = NDArray[np.integer]
 
@@ -39,10 +39,10 @@ def describe(
     examples: int = 5,
     border: int = 5,
 ) -> list[Category]:
-    """Describe each category; known ones keep their label as name.
+    """Describe each category; the name of a known one is its label.
 
     texts [N]; assigned [N] category ids 0..K-1; probabilities [N]; features [N, d];
-    prototypes [K, d]; known [K] labels, None = novel; given [N] category of the user's label or -1;
+    prototypes [K, d]; known [K] labels, None = novel; given [N] category of the label or -1;
     labelled_distance [K] from a known prototype to its matched labelled one, None = novel.
     """
     count = len(known)
@@ -65,7 +65,7 @@ def describe(
         distance = _distances(features, rows, prototypes[category])
         nearest = _different(rows[np.argsort(distance, kind="stable")], texts, POOL)
         chosen = _far_apart(_readable_first(nearest, texts), texts, features, examples)
-        # A text with a label is not in doubt, whatever the model says: those come last.
+        # Labelled texts are not in doubt, whatever the model predicts, so they come last.
         unsure = rows[np.lexsort((probabilities[rows], given[rows] >= 0))]
         doubt = _different(unsure, texts, POOL)
         typical.append(chosen)
@@ -118,7 +118,7 @@ def _check(
 
 
 def _distances(features: Floats, rows: NDArray[np.int64], prototype: Floats) -> Floats:
-    """[n] squared distances to the prototype, a block of rows at a time."""
+    """Return the squared distances [n] to the prototype, computed in blocks of rows."""
     distance = np.empty(len(rows))
     for start in range(0, len(rows), ROWS):
         residual = features[rows[start : start + ROWS]] - prototype
@@ -127,7 +127,7 @@ def _distances(features: Floats, rows: NDArray[np.int64], prototype: Floats) -> 
 
 
 def _different(rows: NDArray[np.int64], texts: list[str], count: int) -> list[int]:
-    """The first rows whose texts differ in more than case, spacing and punctuation; no blanks."""
+    """Return the first rows with distinct texts, ignoring case, spacing and punctuation."""
     seen = set()
     different: list[int] = []
     for row in rows[:LOOKED_AT].tolist():
@@ -141,7 +141,7 @@ def _different(rows: NDArray[np.int64], texts: list[str], count: int) -> list[in
 
 
 def _readable_first(rows: list[int], texts: list[str]) -> list[int]:
-    """The rows with texts that are very short or long moved back, not out."""
+    """Return the rows with very short and very long texts moved back."""
 
     def place(position: int) -> int:
         length = len(texts[rows[position]]) * (2 if unspaced(texts[rows[position]][:1000]) else 1)
@@ -153,10 +153,10 @@ def _readable_first(rows: list[int], texts: list[str]) -> list[int]:
 def _far_apart(
     rows: list[int], texts: list[str], features: Floats, count: int, shown: list[int] | None = None
 ) -> list[int]:
-    """The first rows that repeat neither an earlier one nor one shown elsewhere.
+    """Return the first rows that duplicate neither an earlier one nor one of `shown`.
 
-    Two rows repeat each other in their words or, as long as others are left, in their features:
-    training draws a category together, and then all its features can be alike.
+    Two rows are duplicates if they have the same words. As long as others are left, similar
+    features count as well; after training, all features of a category can be similar.
     """
     seen = [_bag(texts[row]) for row in shown or []]
     length = np.linalg.norm(features[rows], axis=1)
@@ -183,12 +183,12 @@ def _far_apart(
 
 
 def _bag(text: str) -> frozenset[str]:
-    """The words of a text, or all of it where it has none."""
+    """Return the set of words of a text, or the text itself if it has no words."""
     return frozenset(words(text)) - {BREAK} or frozenset([text.strip()])
 
 
 def _word_scores(terms: Terms, scores: csr_array, category: int) -> dict[str, float]:
-    """Scores of the category's best single words."""
+    """Return the scores of the best single words of a category."""
     row = slice(scores.indptr[category], scores.indptr[category + 1])
     ids, value = scores.indices[row], scores.data[row]
     alone = terms.parts[ids, 0] < 0

@@ -1,7 +1,7 @@
 """Names for novel categories from a language model behind an OpenAI-compatible endpoint.
 
-Off unless asked for. Only keywords and typical texts of novel categories leave the machine.
-Whatever goes wrong, a category keeps the name that its keywords gave it, and a note says why.
+Off by default. Only keywords and typical texts of novel categories are sent. If anything fails, a
+category keeps the name from its keywords, and a note gives the reason.
 """
 
 import json
@@ -22,13 +22,13 @@ from newfound.result import Category
 from newfound.wording import plural
 
 LONGEST_NAME = 60  # characters of a name
-LONGEST_TEXT = 400  # characters sent of one text
-LONGEST_ANSWER = 1_000_000  # bytes read of one answer
-AT_ONCE = 4  # requests under way
+LONGEST_TEXT = 400  # characters sent per text
+LONGEST_ANSWER = 1_000_000  # bytes read per answer
+AT_ONCE = 4  # parallel requests
 TRIES = 2
 PAUSE = 1.0  # seconds before the second try
-QUOTES = "\"'`*\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"  # and Markdown's
-PATIENCE = 3  # failed categories in a row after which the endpoint counts as down
+QUOTES = "\"'`*\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"  # quotes and Markdown emphasis
+PATIENCE = 3  # consecutive failures after which the endpoint counts as unavailable
 
 INSTRUCTIONS = (
     "You name groups of texts for a report. You get keywords and typical texts of one group as "
@@ -39,16 +39,16 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where names come from.
+    """An OpenAI-compatible endpoint.
 
     Attributes
     ----------
     url : str
-        Base address (".../v1") or the full one (".../chat/completions").
+        Base URL (".../v1") or full URL (".../chat/completions").
     model : str
-        Name of the language model there.
+        Name of the language model.
     key : str or None
-        Sent as a bearer token; never shown.
+        API key, sent as a bearer token and never shown.
     """
 
     url: str
@@ -57,23 +57,23 @@ class Endpoint:
 
 
 class _NoNameError(Exception):
-    """No usable name came back; the message says why."""
+    """No usable name was returned; the message gives the reason."""
 
     def __init__(self, reason: str, down: bool = False, final: bool = False) -> None:
         super().__init__(reason)
         self.down = down  # the endpoint failed, not the answer
-        self.final = final  # the next request would fail the same way
+        self.final = final  # another request would fail in the same way
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: following it would hand texts and key to another host."""
+    """Treats a redirect as an error: following it would send texts and key to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def check_endpoint(url: str) -> None:
-    """Refuse an address that cannot be asked, before hours of work depend on it."""
+    """Raise InputError for an invalid URL, before any long computation."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -81,8 +81,8 @@ def check_endpoint(url: str) -> None:
         usable = False
     if not usable or re.search(r"[\s\x00-\x1f]", url):
         raise InputError(
-            f"the naming endpoint {url!r} is not a web address; "
-            "give one such as http://localhost:8000/v1"
+            f"the naming endpoint {url!r} is not a valid URL; give one such as "
+            "http://localhost:8000/v1"
         )
 
 
@@ -96,16 +96,16 @@ def names_from_endpoint(
     categories : list of Category
         All categories; known ones keep their names.
     url, model, key
-        As in `Endpoint`; the key is never repeated in a note.
+        As in `Endpoint`; notes never contain the key.
     timeout : float, default 30
         Seconds to wait for one answer.
 
     Returns
     -------
     categories : list of Category
-        With the new names where a usable one came back.
+        With new names where the language model returned a usable one.
     notes : list of str
-        Where the names come from, and why some categories keep their keywords' name.
+        Where the names come from, and why some categories keep the name from their keywords.
     """
     novel = [category for category in categories if category.kind == "novel"]
     try:
@@ -141,10 +141,10 @@ def names_from_endpoint(
 def _ask_all(
     novel: list[Category], url: str, model: str, key: str | None, timeout: float
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """Names by category id, and reasons for those without; neither for those not asked."""
+    """Return names by category id, and reasons for failures; neither for those not asked."""
     proposed: dict[int, str] = {}
     reasons: dict[int, str] = {}
-    failed = 0  # in a row
+    failed = 0  # consecutive failures
 
     def ask(category: Category) -> str | _NoNameError:
         try:
@@ -168,7 +168,7 @@ def _ask_all(
 
 
 def _ask(category: Category, url: str, model: str, key: str | None, timeout: float) -> str:
-    """A name for one category, or _NoNameError."""
+    """Return a name for one category, or raise _NoNameError."""
     sent = {
         "keywords": list(category.keywords),
         "texts": [text[:LONGEST_TEXT] for text in category.examples],
@@ -189,19 +189,19 @@ def _ask(category: Category, url: str, model: str, key: str | None, timeout: flo
                 raise
             if error.down:
                 time.sleep(PAUSE)
-        body.pop("temperature", None)  # some models refuse it
+        body.pop("temperature", None)  # some models reject it
     raise AssertionError("unreachable")
 
 
 def _post(url: str, body: dict[str, Any], key: str | None, timeout: float) -> bytes:
-    """The endpoint's answer to one request."""
+    """Return the answer of the endpoint to one request."""
     address = url.rstrip("/")
     if not address.endswith("/chat/completions"):
         address += "/chat/completions"
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    # A text may hold half a character (a lone surrogate), which UTF-8 cannot carry: escape all.
+    # A text may contain a lone surrogate, which UTF-8 cannot encode, so everything is escaped.
     data = json.dumps(body, ensure_ascii=True).encode("ascii")
     opener = urllib.request.build_opener(_NoRedirect)
     deadline = time.monotonic() + timeout
@@ -226,7 +226,7 @@ def _post(url: str, body: dict[str, Any], key: str | None, timeout: float) -> by
             raise _NoNameError(f"no answer within {timeout:g} seconds", down=True) from error
         raise _NoNameError(f"no connection ({type(cause).__name__})", down=True) from error
     except ValueError as error:
-        # The message would repeat the key: http.client quotes a header that it refuses.
+        # The message of the error may contain the key, because http.client quotes invalid headers.
         raise _NoNameError(
             "the address or the key cannot be sent", down=True, final=True
         ) from error
@@ -234,7 +234,7 @@ def _post(url: str, body: dict[str, Any], key: str | None, timeout: float) -> by
 
 
 def _content(answer: bytes) -> str:
-    """The text of the first choice."""
+    """Return the text of the first choice."""
     try:
         content = json.loads(answer)["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -248,14 +248,14 @@ def _content(answer: bytes) -> str:
 
 
 def _clean(content: str) -> str:
-    """The name in an answer: one line, nothing unprintable, no quotes around it."""
+    """Return the name in an answer: one line, printable, without quotes."""
     content = re.sub(r"<think>.*?</think>", "", content, flags=re.DOTALL)
     lines = [line for line in map(_one_line, content.splitlines()) if line]
     if len(lines) > 1:
         raise _NoNameError("the answer is more than a name")
     name = lines[0] if lines else ""
     name = re.sub(r"^(?:name|title|label)\s*:\s*", "", name, flags=re.IGNORECASE)
-    # Quotes, Markdown, and signs that a spreadsheet would take for the start of a formula.
+    # Quotes, Markdown, and characters that start a formula in a spreadsheet.
     name = name.lstrip(QUOTES + "#=+-@ ").rstrip(QUOTES + ".:; ")
     if not any(character.isalnum() for character in name):
         raise _NoNameError("the answer is empty")
@@ -265,7 +265,7 @@ def _clean(content: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Text without control, format, private and unassigned characters, spaces single."""
+    """Return text on one line without control, format, private and unassigned characters."""
     kept = "".join(
         " " if c.isspace() else c
         for c in unicodedata.normalize("NFC", text)
@@ -275,9 +275,10 @@ def _one_line(text: str) -> str:
 
 
 def _drop_duplicates(categories: list[Category], proposed: dict[int, str]) -> list[int]:
-    """Ids whose proposed names clash with a label, a kept name or an earlier proposal.
+    """Return the ids whose proposed name equals a label, a kept name or an earlier proposal.
 
-    To drop one brings its keyword name back, which may clash in turn, hence the loop.
+    A category whose proposal is dropped keeps its keyword name, which may equal another proposal,
+    hence the loop.
     """
     dropped: list[int] = []
     while True:

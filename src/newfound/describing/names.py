@@ -1,4 +1,4 @@
-"""A short name for a novel category, from phrases that its typical texts use."""
+"""Short names for novel categories, from phrases in their typical texts."""
 
 import re
 import unicodedata
@@ -8,35 +8,34 @@ from itertools import pairwise
 
 from newfound.data.words import BREAK, LONGEST_WORD, is_written, normalise_text, same_stem, spans
 
-LONGEST_NAME = 40  # characters, before a number
+LONGEST_NAME = 40  # characters, without a number at the end
 LONGEST_PHRASE = 4  # words
-CENTRAL = 0.25  # share of the best word's worth with which a word may begin or end a name
-BEST = 3  # keywords of which a name holds at least one
-POWER = 0.7  # of a word's score: the best word should not drown the others
+CENTRAL = 0.25  # least weight of the first and last word of a name, relative to the best word
+BEST = 3  # keywords of which a name contains at least one
+POWER = 0.7  # exponent of a word's score, so that the best word does not dominate
 Places = list[tuple[str, int, int]]  # words of a text with their start and end
-ENDS = 0.2  # a word that ends a phrase less often than this is a poor last word
+ENDS = 0.2  # words that end a phrase less often than this are poor last words
 
 
 def candidate_names(
     texts: list[str], scores: dict[str, float], keywords: list[str]
 ) -> list[tuple[float, str]]:
-    """Names for a category with how good they are, best first.
+    """Return candidate names of a category with their scores, best first.
 
-    A phrase begins and ends with words that set the category apart. It is worth the more the
-    higher those words score, the more texts use it, and the less it looks cut: its last word also
-    ends other phrases ("exchange rate", not "exchange rate was") and its first does not always
-    follow the same word ("top up", not "up with cash"). Phrases with the same such words
-    ("activate my card", "activate the card") count as one, in the form used most. Keywords side
-    by side follow, for when no phrase is free. A phrase without one of the best keywords is no
-    name: many texts say "your name" that are about something else.
+    A candidate is a phrase that begins and ends with distinctive words and contains one of the
+    best keywords. Its score grows with the scores of its words and with the number of texts that
+    use it. It is lower if the phrase looks incomplete: if its last word rarely ends a phrase
+    ("exchange rate was"), or its first word mostly follows the same word ("up with cash"). Phrases
+    with the same distinctive words ("activate my card", "activate the card") count as one, in the
+    most frequent form. Pairs of keywords come last, for when all phrases are taken.
 
-    texts: typical texts; scores: of words; keywords: best first.
+    texts: typical texts; scores: by word; keywords: best first.
     """
     marked = [spans(text) for text in texts]
     worth = {word: score**POWER for word, score in scores.items() if score > 0}
     best = {word for keyword in keywords[:BEST] for word in keyword.split()}
     found = _worthy_phrases(texts, marked, worth, CENTRAL, best)
-    if not found:  # one word outshines all others
+    if not found:  # one word dominates all others
         found = _worthy_phrases(texts, marked, worth, CENTRAL / 5, best)
     found.sort(key=lambda each: (-round(each[0], 12), each[1]))
     written = _written(texts, marked)
@@ -47,7 +46,7 @@ def candidate_names(
 def _worthy_phrases(
     texts: list[str], marked: list[Places], worth: dict[str, float], share: float, best: set[str]
 ) -> list[tuple[float, str]]:
-    """Phrases that several texts use and that hold one of the best words, with their worth."""
+    """Return phrases that several texts use and that contain one of the best words, with scores."""
     least = share * max(worth.values(), default=0.0)
     central = {word for word, value in worth.items() if value >= least}
     forms: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -60,7 +59,7 @@ def _worthy_phrases(
         count = sum(used.values())
         if count < 2 <= len(texts) // 2 or not best.intersection(key):
             continue
-        # The commonest form; of equals the shortest, then one in lower case.
+        # The most frequent form; among equals the shortest, then one in lower case.
         form = min(used, key=lambda form: (-used[form], len(form), form.swapcase()))
         whole = min(1.0, ends[key[-1]] / ENDS) * (1 - cuts[key[0]])
         found.append((sum(worth[word] for word in key) * count**0.5 * whole, _title(form)))
@@ -70,7 +69,7 @@ def _worthy_phrases(
 def _phrases(
     whole: str, places: Places, central: set[str]
 ) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Phrases of two to four words with central ends: their central words and how they stand."""
+    """Yield phrases of two to four words between central words: central words, and the phrase."""
     for start, (first, begin, _) in enumerate(places):
         if first not in central:
             continue
@@ -84,14 +83,14 @@ def _phrases(
 
 
 def _tidy(phrase: str) -> str:
-    """A phrase with only letters, figures and everyday signs: nothing that hides or reorders."""
+    """Return a phrase with letters, digits and common signs only, no invisible characters."""
     return " ".join(
         "".join(c if is_written(c) or c in "'+#-./&$€£%" else " " for c in phrase).split()
     )
 
 
 def _ends(marked: list[Places]) -> dict[str, float]:
-    """Share of each word's uses that end a phrase, drawn to one half where there are few."""
+    """Return how often each word ends a phrase, as a share smoothed towards one half."""
     ends: Counter[str] = Counter()
     uses: Counter[str] = Counter()
     for places in marked:
@@ -102,7 +101,7 @@ def _ends(marked: list[Places]) -> dict[str, float]:
 
 
 def _cuts(marked: list[Places], central: set[str]) -> dict[str, float]:
-    """Share of each word's uses that follow one and the same central word: "up" after "top"."""
+    """Return how often each word follows its most frequent central predecessor, as a share."""
     before: dict[str, Counter[str]] = defaultdict(Counter)
     uses: Counter[str] = Counter()
     for places in marked:
@@ -113,7 +112,7 @@ def _cuts(marked: list[Places], central: set[str]) -> dict[str, float]:
 
 
 def _written(texts: list[str], marked: list[Places]) -> dict[str, str]:
-    """How each word is written most often: SQL, iPhone."""
+    """Return the most frequent spelling of each word: SQL, iPhone."""
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for text, places in zip(texts, marked, strict=True):
         whole = normalise_text(text)
@@ -123,7 +122,7 @@ def _written(texts: list[str], marked: list[Places]) -> dict[str, str]:
 
 
 def _side_by_side(texts: list[str], keywords: list[str], written: dict[str, str]) -> list[str]:
-    """Two keywords in the order in which the texts use them, then single keywords."""
+    """Return pairs of keywords in the order in which texts use them, then single keywords."""
     if not keywords:
         return []
     first = keywords[0]
@@ -138,7 +137,7 @@ def _side_by_side(texts: list[str], keywords: list[str], written: dict[str, str]
 
 
 def _in_order(texts: list[str], first: str, second: str) -> tuple[str, str]:
-    """The two terms as more texts have them."""
+    """Return two terms in the order that is more frequent in the texts."""
     before = 0
     for text in texts:
         lowered = normalise_text(text).lower()
@@ -149,23 +148,24 @@ def _in_order(texts: list[str], first: str, second: str) -> tuple[str, str]:
 
 
 def _title(phrase: str) -> str:
-    """The phrase with a capital at its start, unless its first word has capitals of its own."""
+    """Return the phrase with a capital first letter, unless its first word has capitals."""
     first = phrase.split(" ", 1)[0]
     return phrase[:1].upper() + phrase[1:] if first == first.lower() else phrase
 
 
 def same_name(name: str) -> str:
-    """Equal for two names that a reader would take for one: refund_status and Refund status."""
+    """Return a key that is equal for equivalent names: refund_status and Refund status."""
     return re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def unique_names(
     candidates: dict[int, list[tuple[float, str]]], taken: list[str]
 ) -> dict[int, str]:
-    """One name for each category, no two alike and none like those taken.
+    """Return one name per category, all distinct and different from those taken.
 
-    The category that a name fits best gets it. One whose candidates are all gone counts on from
-    its best ("Refund status 2"), one without any is called "novel 3" if it is the third.
+    Categories choose in the order of their best scores. If all candidates are taken, a number is
+    appended to the best one ("Refund status 2"). Without candidates, the third novel category is
+    called "novel 3".
     """
     used = {same_name(name) for name in taken}
     names: dict[int, str] = {}
@@ -184,7 +184,7 @@ def unique_names(
 
 
 def _numbered(name: str, number: int, used: set[str]) -> str:
-    """The name with this number, or the next that is free."""
+    """Return the name with this number, or with the next free one."""
     while same_name(f"{name} {number}") in used:
         number += 1
     return f"{name} {number}"

@@ -1,4 +1,4 @@
-"""A map of the texts in two dimensions: near categories stand near, each text by its category."""
+"""A 2-D map of the texts: similar categories are close, and each text is near its category."""
 
 from statistics import NormalDist
 
@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 from newfound.clustering.assignment import squared_distances
 from newfound.describing.tsne import embed
 
-FEW = 100  # centres of which every pair is looked at
-CELLS = 2**24  # distances held at once
-SAMPLE = 1_000  # texts of a category from which its two directions are found
+FEW = 100  # up to this many centres all pairs are compared
+CELLS = 2**24  # distances per block
+SAMPLE = 1_000  # texts of a category that its two directions are computed from
 LEVELS = 33  # quantiles that describe a category along a direction
 FILLED = 0.45  # share of the map that the categories' discs cover
-GAP = 1.1  # room that a disc claims, in radii
-SQUEEZE = 0.35  # part of the empty space between categories that is taken out
-STRETCH = 1.5  # most that a tie between two categories grows in one step
-COMPANY = 8.0  # neighbours that a category should keep on the map
-RANKS = np.linspace(0.01, 0.99, 981)  # of texts; the first and the last stand as these do
+GAP = 1.1  # space around a disc, in radii
+SQUEEZE = 0.35  # share of the empty space between categories that is removed
+STRETCH = 1.5  # largest growth of an edge between two categories in one step
+PERPLEXITY = 8.0  # of the t-SNE of the prototypes
+RANKS = np.linspace(0.01, 0.99, 981)  # of texts; more extreme ranks are clipped to these
 DEVIATIONS = np.array([NormalDist().inv_cdf(rank) for rank in RANKS])
-RIM = 2.4  # standard deviations of a category's texts that lie inside its disc
-LEAN = 0.6  # how far, in radii, a text half way to another category leans towards it
+RIM = 2.4  # radius of a disc, in standard deviations of its texts
+LEAN = 0.6  # shift, in radii, of a text half way to another category
 Floats = NDArray[np.floating]
 Integers = NDArray[np.integer]
 Array = NDArray[np.float64]
@@ -29,11 +29,12 @@ Array = NDArray[np.float64]
 def map_positions(
     features: Floats, prototypes: Floats, assigned: Integers, seed: int
 ) -> NDArray[np.float32]:
-    """Positions [N, 2] in [-1, 1]: a disc for each category, its texts around its prototype.
+    """Return positions [N, 2] in [-1, 1]: one disc per category, with its texts inside.
 
-    The prototypes are laid out first, which keeps the work independent of the number of texts.
-    A text lies in its category's disc along the two directions in which the category varies most,
-    and is drawn towards the second-nearest prototype by as much as it is between the two.
+    1. Place the prototypes by t-SNE, which does not depend on the number of texts.
+    2. Move the centres until the discs of the categories do not overlap.
+    3. Place each text in the disc of its category along the two main directions of the category,
+       and shift it towards the second-nearest prototype if it lies between the two.
 
     features [N, d], prototypes [K, d], assigned [N] ids 0..K-1.
     """
@@ -59,7 +60,7 @@ def map_positions(
 
 
 def _lay_out(prototypes: Array, seed: int) -> Array:
-    """[K, 2] the prototypes in the plane, neighbours together, spread over [-1, 1]."""
+    """Return the prototypes in the plane [K, 2], scaled to [-1, 1], with neighbours together."""
     count = len(prototypes)
     if count == 1:
         return np.zeros((1, 2))
@@ -68,11 +69,11 @@ def _lay_out(prototypes: Array, seed: int) -> Array:
     plane = np.zeros((count, 2))
     width = min(2, len(scale))
     plane[:, :width] = left[:, :width] * scale[:width]
-    # A component's sign is arbitrary; the largest entry decides it, so that it does not flip.
+    # The sign of a component is arbitrary; the largest entry is made positive.
     plane *= np.where(plane[np.abs(plane).argmax(axis=0), [0, 1]] < 0, -1, 1)
     if count > 5 and scale[0] > 1e-9:
         start = plane / plane.std(axis=0).max() * 1e-4
-        perplexity = min(COMPANY, (count - 1) / 3)
+        perplexity = min(PERPLEXITY, (count - 1) / 3)
         plane = embed(prototypes, start, perplexity, seed)
     plane = _upright(plane)
     plane -= (plane.max(axis=0) + plane.min(axis=0)) / 2
@@ -80,21 +81,21 @@ def _lay_out(prototypes: Array, seed: int) -> Array:
 
 
 def _upright(plane: Array) -> Array:
-    """The layout turned so that it fills a square best."""
+    """Return the layout, rotated to fill a square best."""
     turns = np.linspace(0, np.pi / 2, 45, endpoint=False)
     turned = [plane @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in turns]
     return min(turned, key=lambda each: float(np.ptp(each, axis=0).max()))
 
 
 def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
-    """Centres moved until the discs do not overlap, and all scaled to lie in [-1, 1].
+    """Return centres and radii of discs that do not overlap, scaled to [-1, 1].
 
-    Pushing single discs would scatter a close group among others. So the layout is treated as a
-    net: each centre is tied to those around it. Long ties are shortened a little, to waste less
-    of the map, then those that are too short are lengthened step by step.
+    Moving single discs would scatter groups of similar categories. So each centre is connected to
+    those around it. Long edges are shortened to save space, then edges that are too short are
+    lengthened step by step.
     """
-    # Centres that coincide would have no direction to part in.
-    angle = 2.399963 * np.arange(len(radii))  # the golden angle: no two alike
+    # Equal centres would have no direction to move in.
+    angle = 2.399963 * np.arange(len(radii))  # multiples of the golden angle are all different
     centres = centres + 1e-6 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     room = GAP * (radii[:, None] + radii[None, :])  # [K, K]
     np.fill_diagonal(room, 0.0)
@@ -107,7 +108,7 @@ def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
         short = room > distance * (1 + 1e-6)
         if not short.any():
             break
-        if len(radii) < 4:  # no net, but room on all sides: stretch the whole
+        if len(radii) < 4:  # too few for a graph: scale everything
             apart = distance + np.eye(len(radii))
             centres = centres * float((room / apart).max())
             break
@@ -121,20 +122,21 @@ def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
 
 
 def _distances(centres: Array) -> Array:
-    """[K, K] distances of the centres from each other."""
+    """Return the distances between centres [K, K]."""
     apart: Array = np.sqrt(squared_distances(centres, centres))
     np.fill_diagonal(apart, 0.0)
     return apart
 
 
 def _net(centres: Array) -> NDArray[np.bool_]:
-    """[K, K] which centres are next to each other: no third one lies in the disc between them.
+    """Return the Gabriel graph [K, K]: two centres are adjacent if no third is between them.
 
-    This is the Gabriel graph. It is connected, and its ties do not cross.
+    No third centre lies in the disc whose diameter is their edge. The graph is connected and
+    planar.
     """
     square = squared_distances(centres, centres)
     one, two = _pairs(centres)
-    # A third is outside of the disc if the angle that it sees the two at is acute.
+    # A third centre is outside the disc if its angle to the two is acute.
     free = (square[one] + square[two] >= square[one, two][:, None] * (1 - 1e-9)).all(axis=1)
     tied = np.zeros(square.shape, dtype=bool)
     tied[one[free], two[free]] = True
@@ -142,23 +144,23 @@ def _net(centres: Array) -> NDArray[np.bool_]:
 
 
 def _pairs(centres: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of centres that may be next to each other: all, or of many those of a triangulation."""
+    """Return pairs that may be adjacent: all, or for many centres those of a triangulation."""
     if len(centres) <= FEW:
         one, two = np.triu_indices(len(centres), 1)
         return one, two
-    from scipy.spatial import Delaunay  # here: it costs every start
+    from scipy.spatial import Delaunay  # imported here, because it is slow
 
-    # QJ moves points in a line by a hair, without which they span no triangles.
+    # QJ perturbs collinear points slightly, which would span no triangles otherwise.
     corners = Delaunay(centres, qhull_options="QJ").simplices.astype(np.int64)  # [triangles, 3]
     return corners[:, [0, 1, 2]].ravel(), corners[:, [1, 2, 0]].ravel()
 
 
 def _relax(centres: Array, tied: NDArray[np.bool_], length: Array) -> Array:
-    """Centres moved so that ties come near their lengths: stress majorisation, a few rounds."""
+    """Move centres so that edges approach their target lengths, by stress majorisation."""
     weight = np.divide(1.0, length**2, out=np.zeros_like(length), where=tied)
     weight /= weight.max()
     laplacian = np.diag(weight.sum(axis=1)) - weight
-    # The ones pin the middle, which no tie does.
+    # The added constant fixes the mean, which the edges do not.
     solve = np.linalg.inv(laplacian + weight.mean())
     for _ in range(max(3, min(15, 4_500 // len(centres)))):
         distance = _distances(centres)
@@ -170,9 +172,10 @@ def _relax(centres: Array, tied: NDArray[np.bool_], length: Array) -> Array:
 def _directions(
     features: Floats, prototypes: Floats, assigned: NDArray[np.int64], centres: Array, seed: int
 ) -> tuple[Floats, Array]:
-    """[K, d, 2] two main directions of each category and [K, 2, LEVELS] the quantiles along them.
+    """Return the main directions [K, d, 2] of each category and the quantiles [K, 2, LEVELS].
 
-    The directions are turned so that what leans to a neighbour in the features does so on the map.
+    The directions are rotated so that texts close to a neighbouring category in feature space are
+    also close to it on the map.
     """
     count, width = prototypes.shape
     axes = np.zeros((count, width, 2), dtype=features.dtype)
@@ -196,7 +199,7 @@ def _directions(
 
 
 def _turn(basis: Floats, prototypes: Floats, category: int, centres: Array) -> Floats:
-    """[2, 2] rotation of a category's plane that best points to the other categories on the map."""
+    """Return the rotation [2, 2] that best aligns a category's plane with the map."""
     there = (prototypes - prototypes[category]) @ basis  # [K, 2]
     here = centres - centres[category]
     weight = 1 / np.maximum((here**2).sum(axis=1), 1e-9)
@@ -214,13 +217,13 @@ def _place(
     centres: Array,
     radii: Array,
 ) -> Array:
-    """[n, 2] where a block of texts stands."""
+    """Return the positions [n, 2] of a block of texts."""
     local = np.zeros((len(features), 2))  # in radii
     shares = np.linspace(0, 1, LEVELS)
     for category in np.unique(assigned):
         rows = np.flatnonzero(assigned == category)
         along = (features[rows] - prototypes[category]) @ axes[category]
-        # Ranks, not lengths: few texts far off would press all others into a dot.
+        # Ranks instead of lengths, so that a few outliers do not compress all others.
         for axis in (0, 1):
             rank = np.interp(along[:, axis], levels[category, axis], shares)
             local[rows, axis] = np.interp(rank, RANKS, DEVIATIONS) / RIM
@@ -235,7 +238,7 @@ def _place(
 def _second(
     features: Floats, prototypes: Floats, assigned: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Array]:
-    """[n] nearest prototype but the own, and [n] how far between the two a text is, 0 to 1."""
+    """Return the nearest other prototype [n], and how close a text is to the border [n], 0 to 1."""
     square = (features**2).sum(axis=1)[:, None] + (prototypes**2).sum(axis=1)[None, :]
     distance = np.sqrt(np.maximum(0.0, square - 2 * features @ prototypes.T))  # [n, K]
     each = np.arange(len(features))
@@ -243,9 +246,9 @@ def _second(
     distance[each, assigned] = np.inf
     other = distance.argmin(axis=1)
     share = 2 * own / np.maximum(own + distance[each, other], 1e-12)  # 1 in the middle
-    return other, np.minimum(1.0, share) ** 8  # little but in the middle itself
+    return other, np.minimum(1.0, share) ** 8  # small except close to the border
 
 
 def _unit(vectors: Floats) -> Array:
-    """Vectors of length 1, those of no length left."""
+    """Return vectors of unit length; zero vectors stay zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)[:, None]

@@ -1,7 +1,7 @@
-"""t-SNE of some points in the plane, computed exactly.
+"""Exact t-SNE of a few points.
 
-Up to some hundreds of points this takes less time than scikit-learn takes to be imported; more are
-left to scikit-learn, which approximates.
+For a few hundred points this takes less time than the import of scikit-learn. Larger inputs are
+passed on to scikit-learn.
 """
 
 import numpy as np
@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 from newfound.clustering.assignment import squared_distances
 
 MOST = 300  # points that are embedded exactly
-STEPS, EARLY = 1_000, 250  # of descent; the first of them pull neighbours together harder
-EXAGGERATION = 12.0  # how much harder
+STEPS, EARLY = 1_000, 250  # gradient steps, and how many of them use early exaggeration
+EXAGGERATION = 12.0  # factor of the joint probabilities in the early steps
 Array = NDArray[np.float64]
 
 
 def embed(points: Array, start: Array, perplexity: float, seed: int) -> Array:
-    """Positions [N, 2] of points [N, d] in which neighbours stay together, from `start` [N, 2].
-
-    `perplexity` is how many neighbours a point should keep.
-    """
+    """Return the t-SNE embedding [N, 2] of points [N, d], initialised with `start` [N, 2]."""
     if len(points) > MOST:
-        from sklearn.manifold import TSNE  # here: it costs every start a while
+        from sklearn.manifold import TSNE  # imported here, because it is slow
 
         tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed)
         return np.asarray(tsne.fit_transform(points), dtype=np.float64)
@@ -31,7 +28,7 @@ def embed(points: Array, start: Array, perplexity: float, seed: int) -> Array:
     for step in range(STEPS):
         early = step < EARLY
         slope = _slope(plane, EXAGGERATION * wanted if early else wanted)
-        # A coordinate that keeps its direction goes faster, one that swings slower.
+        # The step size grows while a coordinate keeps its direction and shrinks when it oscillates.
         gain = np.maximum(np.where(speed * slope < 0, gain + 0.2, gain * 0.8), 0.01)
         speed = (0.5 if early else 0.8) * speed - rate * gain * slope
         plane += speed
@@ -39,7 +36,7 @@ def embed(points: Array, start: Array, perplexity: float, seed: int) -> Array:
 
 
 def _slope(plane: Array, wanted: Array) -> Array:
-    """[N, 2] where the divergence of the plane's joint probabilities from `wanted` grows."""
+    """Return the gradient [N, 2] of the KL divergence of the embedding from `wanted`."""
     near = 1 / (1 + squared_distances(plane, plane))
     np.fill_diagonal(near, 0)
     pull = (wanted - near / near.sum()) * near
@@ -47,9 +44,9 @@ def _slope(plane: Array, wanted: Array) -> Array:
 
 
 def _joint(squared: Array, perplexity: float) -> Array:
-    """[N, N] joint probabilities of neighbours: Gaussians, each as wide as the perplexity asks."""
+    """Return the joint probabilities [N, N]: Gaussians with the given perplexity."""
     nearest = np.where(np.eye(len(squared)), np.inf, squared).min(axis=1, keepdims=True)
-    squared = np.maximum(squared - nearest, 0)  # one neighbour at least is not infinitely far
+    squared = np.maximum(squared - nearest, 0)  # the nearest neighbour keeps a positive probability
     squared /= max(float(squared.mean()), 1e-12)
     low, high = np.full(len(squared), -20.0), np.full(len(squared), 20.0)  # log of 1 / width
     for _ in range(50):

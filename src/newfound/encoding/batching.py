@@ -43,7 +43,7 @@ class Ragged:
     def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor]:
         """Return the given rows as (values [B, width, ...], mask [B, width]).
 
-        Padding holds values of neighbouring rows; only the mask tells real values. There is no
+        Padding holds values of neighbouring rows; the mask marks the real values. There is no
         host synchronisation.
         """
         place = torch.arange(width, device=rows.device)

@@ -67,22 +67,6 @@ class TanhHead(nn.Module):
         return self.dropout(torch.tanh(self.dense(pooled)))
 
 
-class ByteDropout(nn.Dropout):
-    """Dropout that draws one random byte per element on a CPU.
-
-    Drawing a float per element takes longer there than the matrix products of a small head. The
-    dropout probability is rounded to a multiple of 1/256.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        if not self.training or input.is_cuda:
-            return super().forward(input)
-        dropped = round(256 * self.p)
-        drawn = torch.empty(-(-input.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
-        bytes_ = drawn.view(torch.uint8)[: input.numel()].view(input.shape)
-        return input * ((bytes_ >= dropped) * (256 / (256 - dropped)))
-
-
 class ResidualHead(nn.Module):
     """A small MLP added to the pooled vector, initialised as the identity."""
 
@@ -90,7 +74,7 @@ class ResidualHead(nn.Module):
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
-        self.dropout = ByteDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
 

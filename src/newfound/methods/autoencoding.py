@@ -4,17 +4,17 @@ Both, and DCN (`dcn`), read TF-IDF weights of words, not the encoder, and use no
 
 1. Train an autoencoder on the TF-IDF weights of the texts.
 2. Run k-means on its codes. SAE ends here.
-3. DEC (Xie et al., ICML 2016): train the soft assignments of the codes to the centres towards their
-   own sharper version, which moves the encoding half and the centres.
+3. DEC (Xie et al., ICML 2016): self-train encoder and centres, so that the soft assignments of
+   codes to centres approach a sharper target.
 4. A text belongs to the nearest centre.
 
 Departures from TEXTOIR:
 
-- The vocabulary comes from the training texts only, as the validation part holds known categories
-  only.
-- Dead code units are reinitialised (`autoencoder.wake`).
-- Words are tokenised as everywhere in this package, so that one-letter words and scripts without
-  spaces count.
+- The vocabulary comes from the training texts only, because validation texts are of known
+  categories only.
+- Dead code units are negated (`autoencoder.flip_dead_units`).
+- Texts are split into words as everywhere in this package, so one-letter words and scripts
+  without spaces count.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class AutoencoderConfig:
     vocabulary: int = setting(2000, "number of words, the most frequent ones, that are read", low=1)
     code: int = setting(10, "width of the code", low=1)
     activation: Literal["relu", "linear"] = setting("relu", "activation of the code units")
-    waking: bool = setting(True, "reinitialise code units that are zero for every text")
+    waking: bool = setting(True, "negate the weights of code units that are zero for every text")
     epochs: int = setting(5000, "epochs of the autoencoder")
     batch: int = setting(4096, "texts per step of the autoencoder", low=1)
     learning_rate: float = setting(1e-3, "learning rate of Adam for the autoencoder")
@@ -183,7 +183,7 @@ def train_on_words(
 ) -> Trained:
     """Train the autoencoder on the task's texts; the encoder only gives the device."""
     epochs, batch, rate = config.training()
-    torch.manual_seed(seed)  # the first weights are drawn on the host: the same on every device
+    torch.manual_seed(seed)  # initial weights are drawn on the CPU: equal on every device
     model = AutoencoderFeatures.from_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
     ).to(encoder.backbone.words.weight.device)
@@ -224,9 +224,9 @@ def cluster_codes(
 def refine(
     coded: Coded, config: RefinementConfig, reconstruction: float, seed: int, stages: Stages
 ) -> None:
-    """Train the encoding half and the centres towards sharper assignments, in place.
+    """Train encoder and centres towards a sharper target, in place.
 
-    With a weight for the `reconstruction` error the decoding half is trained, too (IDEC).
+    With a weight for the `reconstruction` error the decoder is trained, too (IDEC).
     """
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     weights = [*model.encoder.parameters(), centres.requires_grad_()]
@@ -238,7 +238,7 @@ def refine(
             if step % config.refresh == 0:
                 targets, labels, line = _refreshed(model, bags, centres, before)
                 coded.history.append(line | {"stage": "refining", "step": step})
-                # At the first refresh there is nothing yet that could have moved.
+                # The first refresh has no earlier clusters to compare with.
                 if before is not None and line["moved"] < config.tolerance:
                     break
                 before = labels
@@ -246,7 +246,7 @@ def refine(
                 break
             given = bags.dense(rows)
             codes = model.encoder(given)
-            # Targets are kept by text, so a batch in any order finds its own.
+            # Targets are indexed by text, because batches are in random order.
             loss = self_training_loss(soft_assignment(codes, centres), targets[rows])
             if reconstruction > 0:
                 loss = loss + reconstruction * F.mse_loss(decoder(codes), given)
@@ -293,7 +293,7 @@ def _descend(
 
 
 def finalise_codes(task: Task, coded: Coded, name: str) -> Fitted:
-    """Take the centres as prototypes: the nearest one has the largest soft assignment, too."""
+    """Use the centres as prototypes; the nearest one also has the largest soft assignment."""
     notes = []
     if task.known:
         notes.append(f"{name} ignores labels: they only name the nearest clusters")

@@ -4,10 +4,10 @@ It reads TF-IDF weights of words, not the encoder, and uses no labels.
 
 1. Train an autoencoder on the TF-IDF weights of the texts, and run k-means on its codes
    (`autoencoding`).
-2. TEXTOIR's form, which the DPN paper used: refine as DEC does, with a share of the reconstruction
-   error (Guo et al., IJCAI 2017, call that IDEC).
-   With `published`, what Yang et al. describe: reconstruct, pull codes to their centre, and let
-   centres follow the codes one by one.
+2. TEXTOIR's form, which the DPN paper used: refine as DEC does, with a weighted reconstruction
+   error (IDEC; Guo et al., IJCAI 2017).
+   With `published`, the form of Yang et al.: reconstruct, pull codes to their centre, and move
+   centres to the running mean of their codes.
 3. A text belongs to the nearest centre.
 
 Departures from TEXTOIR are those of `autoencoding`.
@@ -41,7 +41,7 @@ from newfound.training.optimiser import Optimiser
 
 __all__ = ["EFFORTS", "DCNConfig", "counting_features", "fit"]
 
-INITIAL_COUNT = 100.0  # texts that a centre of the published DCN counts for at the start
+INITIAL_COUNT = 100.0  # weight of an initial centre in its running mean, in texts
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class DCNConfig(RefinementConfig):
 
     reconstruction: float = setting(0.1, "weight of the reconstruction error beside the targets")
     published: bool = setting(
-        False, "the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
+        False, "use the DCN of Yang et al. with the published_ settings below, not TEXTOIR's"
     )
     published_pretraining: int = setting(50, "epochs of its autoencoder")
     published_epochs: int = setting(100, "epochs of its joint training")
     published_batch: int = setting(256, "texts per step of both", low=1)
     published_learning_rate: float = setting(1e-4, "learning rate of Adam for both")
     published_pull: float = setting(
-        0.1, "lambda: weight of a code's squared distance to its centre (ours: no value is given)"
+        0.1, "lambda: weight of a code's squared distance to its centre (the paper gives no value)"
     )
 
     def training(self) -> tuple[int, int, float]:
@@ -83,7 +83,7 @@ def fit(
     stages: Stages,
     cache: Path | None = None,
 ) -> Fitted:
-    """Find categories with DCN, TEXTOIR's or the published one."""
+    """Find categories with DCN, in TEXTOIR's or in the published form."""
     coded = cluster_codes(task, encoder, config, seed, stages, cache)
     if config.published:
         train_published(coded, config, seed, stages)
@@ -93,7 +93,7 @@ def fit(
 
 
 def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) -> None:
-    """Train as Yang et al. do: reconstruct, pull codes to their centres, let centres follow."""
+    """Train as Yang et al.: reconstruct, pull codes to their centres, move centres to codes."""
     model, decoder, bags, centres = coded.model, coded.decoder, coded.bags, coded.centres
     counts = centres.new_full((len(centres),), INITIAL_COUNT)
 
@@ -124,11 +124,11 @@ def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) 
 
 @torch.no_grad()
 def follow(centres: Tensor, counts: Tensor, codes: Tensor, clusters: Tensor) -> None:
-    """Move each centre by its codes, in place: for one after the other c += 1, m += (z - m) / c.
+    """Move each centre to the running mean of its codes, in place: c += 1, m += (z - m) / c.
 
-    A whole batch [B, d] at once: that recursion is the running mean, so its end has a closed form.
+    For a whole batch [B, d] this recursion has a closed form.
     """
-    # A product with ones and zeros: repeatable on a GPU.
+    # A product with one-hot rows is deterministic on a GPU.
     numbers = torch.arange(len(centres), device=codes.device)
     chosen = (clusters[:, None] == numbers).to(codes.dtype)  # [B, K]
     new = counts + chosen.sum(0)

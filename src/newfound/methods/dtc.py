@@ -11,10 +11,10 @@ The form that TEXTOIR runs on texts: the paper's variant "TEP", without a consis
 
 Departures from TEXTOIR:
 
-- The K logits start as the K principal directions of the features, as in the paper. TEXTOIR draws
-  them at random, which leaves assignments so even that there is little to sharpen.
-- Features are the encoder's pooled vector, as for all methods here, without a dense layer and
-  ReLU.
+- The K logits start as the K principal directions of the features, as in the paper. TEXTOIR
+  initialises them at random, which makes the assignments so uniform that self-training changes
+  little.
+- Features are the encoder's pooled vector, as for all methods here, without a dense layer and ReLU.
 - The learning rate of self-training is constant.
 """
 

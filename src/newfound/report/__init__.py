@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows what was found."""
+"""The HTML report of a result."""
 
 from pathlib import Path
 
@@ -19,10 +19,10 @@ def write_report(
     Parameters
     ----------
     result : Result
-        From memory, or from a run folder by `newfound.storage.run_folder.read_run`; the page is
-        the same.
+        The result of a discovery, or of `newfound.storage.run_folder.read_run`; both give the
+        same page.
     path : Path
-        The file to write.
+        File to write.
     name : str, default "RUN"
         What the commands on the page call the run folder.
     check : Check, optional

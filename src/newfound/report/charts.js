@@ -1,4 +1,4 @@
-// Line charts as SVG, drawn to the width that they have.
+// Line charts as SVG, drawn to the available width.
 function ticks(low, high, most) {
   const span = high - low || 1;
   const rough = span / Math.max(most, 1);
@@ -14,7 +14,7 @@ function ticks(low, high, most) {
 const short = (value) => (Math.abs(value) >= 10000 || (value !== 0 && Math.abs(value) < 0.001)
   ? value.toExponential(1) : whole.format(Number(value.toPrecision(4))));
 
-// lineChart({points, x, y, label, height, mark, band}) where mark is an x to point out.
+// lineChart({points, x, y, label, height, mark, band}) where mark is an x to highlight.
 function lineChart(options) {
   const frame = make("div", { class: "chart" });
   onSize(frame, widthOf, () => frame.replaceChildren(drawChart(options, frame.clientWidth)));
@@ -74,19 +74,19 @@ function numbersOf(points, names) {
 function startEstimate() {
   const curve = data.estimate;
   if (!curve) {
-    fill("estimate-body", make("p", {}, "The number of categories was given, so none was estimated."));
+    fill("estimate-body", make("p", {}, "The number of categories was given, not estimated."));
     return;
   }
   const between = curve.low !== null && curve.high !== null && curve.low !== curve.high
-    ? ` Anything from ${number(curve.low)} to ${number(curve.high)} (shaded) is plausible.` : "";
-  const parts = [make("p", {}, make("b", {}, `${number(curve.estimate)} categories were estimated.`), between)];
+    ? ` Any number from ${number(curve.low)} to ${number(curve.high)} (shaded) is plausible.` : "";
+  const parts = [make("p", {}, make("b", {}, `The estimate is ${plural(curve.estimate, "category", "categories")}.`), between)];
   if (curve.how) parts.push(make("p", { class: "hint" }, said(curve.how)));
   if (curve.points.length > 1) {
     parts.push(make("div", { class: "card" }, lineChart({
-      points: curve.points, x: "Number of categories tried", y: "How likely", height: 280, mark: curve.estimate,
+      points: curve.points, x: "Number of categories", y: "Score", height: 280, mark: curve.estimate,
       band: between ? [curve.low, curve.high] : null,
-      label: `How likely each number of categories is; ${number(curve.estimate)} were estimated`,
-    }), numbersOf(curve.points, ["Categories", "Score, higher is likelier"])));
+      label: `Score of each number of categories; the estimate is ${number(curve.estimate)}`,
+    }), numbersOf(curve.points, ["Categories", "Score (higher is more likely)"])));
   }
   fill("estimate-body", parts);
 }
@@ -103,13 +103,13 @@ function startTraining() {
   }
   const stages = [...new Set(data.curves.map((curve) => curve.stage))];
   fill("training-body", make("p", { class: "hint" },
-    "One point an epoch. Losses should fall and level off; accuracy on held-out labelled texts should rise."),
+    "One point per epoch. Losses should fall and level off; accuracy on held-out labelled texts should rise."),
   stages.map((stage) => make("div", {}, make("h3", {}, said(measureWords(stage))),
     make("div", { class: "charts" }, data.curves.filter((curve) => curve.stage === stage)
       .map((curve) => {
         const [, last] = curve.points[curve.points.length - 1];
         return make("figure", { class: "card" },
-          make("figcaption", {}, said(measureWords(curve.name)), make("span", { class: "hint" }, ` last ${short(last)}`)),
+          make("figcaption", {}, said(measureWords(curve.name)), make("span", { class: "hint" }, ` last: ${short(last)}`)),
           lineChart({ points: curve.points, height: 150, label: `${curve.name} by epoch` }));
       })))));
 }

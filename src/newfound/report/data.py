@@ -1,4 +1,4 @@
-"""Prepare what the page shows, as small as it can be."""
+"""Prepare the data of the page, within a limit of its size."""
 
 import math
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from newfound.report.sample import map_sample
 from newfound.report.shown import NAME, SENTENCE, embedded_size, shown
 from newfound.result import Result
 
-# Characters shown of a text, and of an example; the first that fits the bytes is taken.
+# Characters shown of a text and of an example; the largest limit within the size is used.
 TEXT_LIMITS = (300, 220, 160, 120, 80, 40, 20)
 EXAMPLE_LIMITS = (600, 300, 150, 80)
-BYTES = 7_500_000  # of data; the page itself adds a little
-BYTES_A_TEXT = 350  # so that more than 20,000 texts have more room,
-BYTES_MOST = 14_000_000  # up to this
+BYTES = 7_500_000  # size of the data; the rest of the page adds little
+BYTES_PER_TEXT = 350  # larger limit for more than 20,000 texts,
+BYTES_MOST = 14_000_000  # up to this size
 EXAMPLE_BYTES = 2_500_000
-GRID = 65_535  # map coordinates are whole numbers up to this
+GRID = 65_535  # map coordinates are integers from 0 to this
 
 
 def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> dict[str, Any]:
@@ -42,13 +42,13 @@ def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> di
         "curves": training_curves(result),
         "settings": settings(result, name),
     }
-    room = max(BYTES, min(BYTES_MOST, BYTES_A_TEXT * len(result.corpus))) - embedded_size(page)
+    room = max(BYTES, min(BYTES_MOST, BYTES_PER_TEXT * len(result.corpus))) - embedded_size(page)
     page["texts"] = _fitting(lambda n: _texts(result, n), TEXT_LIMITS, room)
     return page
 
 
 def _fitting(build: Callable[[int], Any], limits: tuple[int, ...], room: int) -> Any:
-    """Return what `build` makes with the first limit that keeps it within `room` bytes."""
+    """Return `build(limit)` for the first limit whose result takes at most `room` bytes."""
     for limit in limits[:-1]:
         value = build(limit)
         if embedded_size(value) <= room:
@@ -57,7 +57,7 @@ def _fitting(build: Callable[[int], Any], limits: tuple[int, ...], room: int) ->
 
 
 def _number(value: float | None, digits: int = 3) -> float | None:
-    """Return a number that JSON can hold."""
+    """Return a rounded number, or None for NaN and infinity, which JSON lacks."""
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
@@ -95,7 +95,7 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
 
 
 def _moved(result: Result) -> dict[int, list[list[int]]]:
-    """Return for each label the other answers that the model gives most, [position, texts]."""
+    """Return for each label the most frequent other predictions, as [position, texts]."""
     differs = result.labelled & (result.predicted != result.assigned)
     pairs, counts = np.unique(
         np.stack([result.assigned[differs], result.predicted[differs]], axis=1),
@@ -111,7 +111,7 @@ def _moved(result: Result) -> dict[int, list[list[int]]]:
 
 
 def _example(text: str, limit: int) -> str | list[Any]:
-    """Return a text, or what is shown of it with its whole length."""
+    """Return a text, or the part that is shown and the length of the whole text."""
     return shown(text, limit) if len(text) <= limit else [shown(text, limit), len(text)]
 
 
@@ -128,7 +128,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _texts(result: Result, limit: int) -> dict[str, Any]:
-    """Return the texts of the map as columns."""
+    """Return the texts on the map, column by column."""
     sample = map_sample(result.assigned, int(result.config.get("seed") or 0))
     chosen = np.arange(len(result.corpus)) if sample is None else sample
     placed = chosen[np.isfinite(result.map_positions[chosen]).all(axis=1)]
@@ -153,7 +153,7 @@ def _texts(result: Result, limit: int) -> dict[str, Any]:
 
 
 def _grid(xy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return whole-number coordinates, both axes by the same scale and y pointing down."""
+    """Return integer coordinates, with the same scale on both axes and y pointing down."""
     if not len(xy):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     low, high = xy.min(axis=0), xy.max(axis=0)

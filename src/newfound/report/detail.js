@@ -1,9 +1,9 @@
-// What is told about one category, in the panel beside the map and in its own part of the page.
+// The description of one category, in the panel beside the map and in its own section.
 function facts(category) {
   const rows = [
     ["Texts", `${number(category.size)} (${percent(category.share)} of all)`],
     category.kind === "known"
-      ? ["Yours and found", `${number(category.labelled)} labelled by you, ${number(category.pile)} found`]
+      ? ["Labelled and assigned", `${number(category.labelled)} labelled by you, ${number(category.pile)} assigned`]
       : null,
     ["Confidence", category.confidence === null ? "–"
       : `${percent(category.confidence)} on average; ${percent(category.unsure)} of texts below 50%`],
@@ -20,16 +20,16 @@ function near(category) {
   const lines = [];
   if (category.nearest >= 0) {
     lines.push(make("li", {}, pick(category.nearest),
-      make("span", { class: "why" }, `nearest, at distance ${distance(category.nearestDistance)}`)));
+      make("span", { class: "why" }, `nearest category, at distance ${distance(category.nearestDistance)}`)));
   }
   for (const at of category.near.filter((at) => at !== category.nearest).slice(0, 5)) {
-    lines.push(make("li", {}, pick(at), make("span", { class: "why" }, "has this as its nearest")));
+    lines.push(make("li", {}, pick(at), make("span", { class: "why" }, "has this one as its nearest")));
   }
   for (const [at, texts] of category.moved) {
     lines.push(make("li", {}, pick(at), make("span", { class: "why" },
-      `the model would put ${plural(texts, "text")} there that you labelled as this one`)));
+      `the model predicts it for ${plural(texts, "text")} that you labelled as this one`)));
   }
-  return lines.length ? block("What it is near", make("ul", { class: "items" }, lines)) : null;
+  return lines.length ? block("Similar categories", make("ul", { class: "items" }, lines)) : null;
 }
 
 function warningsOf(at) {
@@ -61,10 +61,10 @@ function about(at) {
   const category = data.categories[at];
   return [keywords(category), warningsOf(at), facts(category),
     quotes("Typical texts", category.examples, "typical"),
-    quotes("Border texts, least sure", category.border, "border"), near(category)];
+    quotes("Border texts", category.border, "border"), near(category)];
 }
 
-// One part of the page for each category. They are many, so each is filled when it is opened.
+// One section per category. There can be many, so each is filled when it is opened.
 function startEach() {
   const parts = data.categories.map((category, at) => {
     const part = make("details", { id: `category-${at}`, class: "each" },

@@ -1,4 +1,4 @@
-// Everything on the page is built here from text nodes: no string is ever read as markup.
+// The page is built from text nodes: no string is ever parsed as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 
@@ -26,7 +26,7 @@ function fill(id, ...children) {
   byId(id).replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
-// A user's string: its direction of writing stays inside.
+// A string of the user, isolated so that its text direction does not affect the rest.
 const said = (text) => make("bdi", {}, text);
 
 const whole = new Intl.NumberFormat("en");
@@ -47,7 +47,7 @@ const badge = (kind) =>
 const cut = (text, length) =>
   text.length > length ? Array.from(text).slice(0, length - 1).join("") + "…" : text;
 
-// A text that may have been cut comes as [what is shown, its whole length].
+// A text that was cut comes as [the part that is shown, the length of the whole text].
 function quote(text) {
   const [words, length] = Array.isArray(text) ? text : [text, null];
   return make("li", {}, make("bdi", { class: "text" }, words),

@@ -1,11 +1,11 @@
-"""One thing to look at, and the words that it is told in."""
+"""A finding: something in a result that a person should check."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Item:
-    """One category that a finding is about, perhaps together with another."""
+    """A category that a finding is about, and possibly a second one."""
 
     category: int  # position in Result.categories
     other: int | None
@@ -14,19 +14,19 @@ class Item:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to look at: what was seen, what to do, and in which categories."""
+    """Something to check: the reason, what to do, and the categories concerned."""
 
     kind: str
-    level: str  # "check": may be wrong; "note": good to know
+    level: str  # "check": a possible problem; "note": information
     title: str
     text: str
     advice: str
     items: tuple[Item, ...] = ()
-    lines: tuple[str, ...] = ()  # of the user's files, so they may hold anything
+    lines: tuple[str, ...] = ()  # may quote the user's texts
 
 
 def percent(share: float) -> str:
-    """Return a share as a whole percentage, without claiming none or all where it is not so."""
+    """Return a share as a whole percentage; 0% and 100% mean exactly none and all."""
     if 0 < share < 0.005:
         return "under 1%"
     if 0.995 <= share < 1:

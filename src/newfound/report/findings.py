@@ -1,4 +1,4 @@
-"""What a careful analyst would point out before anyone acts on the result."""
+"""Checks of a result: what a careful analyst would point out before anyone uses it."""
 
 import math
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from newfound.report.likeness import (
 from newfound.result import Result
 from newfound.wording import plural
 
-# Each limit is a judgement; they err towards silence, because a list that cries wolf is not read.
-SMALL = 5  # texts; fewer cannot show what a category is about
+# Each threshold is a judgement. They are strict, because nobody reads a list of false alarms.
+SMALL = 5  # texts; with fewer, the topic of a category is not clear
 SMALL_SHARE = 0.1  # of the median category
-DOMINANT_SHARE = 0.25  # of all texts, and DOMINANT_TIMES an equal share
+DOMINANT_SHARE = 0.25  # of all texts, and DOMINANT_TIMES the mean share
 DOMINANT_TIMES = 5
-UNSURE = 0.5  # below this the model's answer is more likely wrong than right
+UNSURE = 0.5  # below this probability a prediction is more likely wrong than right
 UNSURE_SHARE = 0.3  # of the texts without a label
-WIDE = 0.3  # of the estimate, between its low and its high end
-NOTES = 50
+WIDE = 0.3  # width of the plausible range, relative to the estimate
+NOTES = 50  # shown in the report
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return everything that deserves a look, the most serious first."""
+    """Return all findings, possible problems before notes."""
     checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
         fits_nowhere,
@@ -51,7 +51,7 @@ def findings(result: Result) -> list[Finding]:
 
 
 def pile_probability(result: Result) -> np.ndarray:
-    """Return the probabilities of the texts without a label; of all texts if each has one."""
+    """Return the probabilities of unlabelled texts, or of all texts if every text is labelled."""
     chosen = (
         result.probability[~result.labelled] if not result.labelled.all() else result.probability
     )
@@ -69,9 +69,9 @@ def _unsure_overall(result: Result) -> Finding | None:
         "unsure",
         "check",
         "The model is unsure about many texts",
-        f"For {percent(share)} of the texts without a label, its answer has a probability below "
-        f"{UNSURE:.0%}; on average it is {percent(float(probability.mean()))}.",
-        "Treat sizes as rough. More labelled texts, or another number of categories, may help.",
+        f"For {percent(share)} of the unlabelled texts the probability is below {UNSURE:.0%}; the "
+        f"mean is {percent(float(probability.mean()))}.",
+        "Treat sizes as approximate. Label more texts, or try another number of categories.",
     )
 
 
@@ -86,9 +86,9 @@ def _absent(result: Result) -> Finding | None:
         "absent",
         "check",
         f"{plural(len(absent), 'known category', 'known categories')} without a new text",
-        "No text without a label was given to these. They may be missing from the texts, or a "
-        "neighbour may have taken theirs.",
-        "Look at the nearest category and search the texts for a word that you would expect.",
+        "No unlabelled text was assigned to these. They may not occur in the texts, or a similar "
+        "category may have absorbed them.",
+        "Read the nearest category, and search the texts for a word that you would expect.",
         tuple(
             Item(
                 int(i),
@@ -113,8 +113,8 @@ def _dominant(result: Result) -> Finding | None:
         "dominant",
         "check",
         "One category holds a large part of the texts",
-        "It may be a real favourite, or a place where everything unclear ends up.",
-        "Read its border texts; if they are a mixture, run again with more categories.",
+        "It may really be that common, or it may collect all unclear texts.",
+        "Read its border texts; if they are mixed, run again with more categories.",
         tuple(items),
     )
 
@@ -124,7 +124,7 @@ def _small(result: Result) -> Finding | None:
     if not len(sizes):
         return None
     limit = max(float(SMALL), SMALL_SHARE * float(np.median(sizes)))
-    # A known category that got nothing is reported as absent, not as small.
+    # A known category without an unlabelled text is reported as absent, not as small.
     absent = result.is_known & (result.unlabelled_sizes == 0) & ~result.labelled.all()
     small = np.flatnonzero((sizes < limit) & ~absent)
     if not len(small):
@@ -133,7 +133,7 @@ def _small(result: Result) -> Finding | None:
         "small",
         "check",
         f"{plural(len(small), 'category', 'categories')} with very few texts",
-        "So few texts can be chance: odd ones that fitted nowhere else.",
+        "So few texts may be grouped by chance, because they fit no other category.",
         "Keep them only if their texts clearly belong together.",
         tuple(
             Item(int(i), None, plural(int(sizes[i]), "text"))
@@ -153,8 +153,8 @@ def _wide_estimate(result: Result) -> Finding | None:
         "wide",
         "note",
         "The number of categories is uncertain",
-        f"{best:,} were estimated, and anything from {low:,} to {high:,} is plausible.",
-        "If categories look merged, ask for more of them; if they look split, for fewer.",
+        f"The estimate is {best:,}, and any number from {low:,} to {high:,} is plausible.",
+        "Run again with more categories if some look merged, with fewer if some look split.",
     )
 
 
@@ -174,8 +174,8 @@ def _estimate_at_edge(result: Result) -> Finding | None:
         "edge",
         "check",
         "There may be more categories than were tried",
-        f"The likeliest number, {most:,}, is the largest one that was tried.",
-        "Run again and let it try larger numbers.",
+        f"The most likely number, {most:,}, is the largest one that was tried.",
+        "Run again with a larger number of categories.",
     )
 
 
@@ -186,8 +186,8 @@ def _no_novel(result: Result) -> Finding | None:
         "no-novel",
         "note",
         "No novel category was found",
-        "Every text fits one of the categories that you gave.",
-        "If you expected something new, run again with a larger number of categories.",
+        "Every text was assigned to a known category.",
+        "If you expected novel categories, run again with a larger number of categories.",
     )
 
 

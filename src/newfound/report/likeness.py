@@ -1,4 +1,4 @@
-"""Findings about categories that resemble another one, or are unlike what they should be."""
+"""Findings about categories that are too similar to another one, or unlike their labels."""
 
 import numpy as np
 
@@ -8,23 +8,23 @@ from newfound.result import Result
 from newfound.wording import plural
 
 OUTLIER = 3.0  # robust standard deviations from the median
-OUTLIER_COUNT = 8  # categories needed before one of them can be called unusual
-FAR_TIMES = 1.5  # the usual distance; less is no news, however alike the others are
-UNSURE_GAP = 0.1  # of confidence below the usual, for the same reason
+OUTLIER_COUNT = 8  # categories needed to tell what is usual
+FAR_TIMES = 1.5  # times the usual distance; less is not reported
+UNSURE_GAP = 0.1  # of confidence below the usual; less is not reported
 CLOSE = 0.5  # of the median distance between neighbouring categories
-AS_CLOSE = 1.1  # times the distance of the pair that was matched
-MOVED_SHARE = 0.3  # of a category's labelled texts that the model puts elsewhere
-MOVED_COUNT = 5
+AS_CLOSE = 1.1  # times the distance of the matched pair
+MOVED_SHARE = 0.3  # of a category's labelled texts that the model assigns to another one
+MOVED_COUNT = 5  # such texts
 
 
 def same_as_known(result: Result) -> Finding | None:
-    """Find novel categories that sit on a known one, by any of three signs."""
+    """Find novel categories that coincide with a known one, by any of three criteria."""
     known = result.is_known
     if not known.any() or known.all():
         return None
     pairs: dict[tuple[int, int], str] = {}
     for novel, name, text in [*_moved_to_novel(result), *_matched_as_well(result), *_close(result)]:
-        pairs.setdefault((novel, name), text)  # the first sign is the strongest one
+        pairs.setdefault((novel, name), text)  # the first criterion is the strongest
     if not pairs:
         return None
     return Finding(
@@ -32,8 +32,8 @@ def same_as_known(result: Result) -> Finding | None:
         "check",
         f"{plural(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
         "be the same as a known one",
-        "These sit where a known category is, so they may be a part of it and not something new.",
-        "Compare their typical texts; if they say the same, merge them.",
+        "A novel category that is very close to a known one may be a part of it.",
+        "Compare their typical texts; if the topic is the same, merge the two.",
         tuple(Item(novel, name, text) for (novel, name), text in pairs.items()),
     )
 
@@ -46,13 +46,13 @@ def _moved_to_novel(result: Result) -> list[tuple[int, int, str]]:
             and number >= MOVED_COUNT
             and number / total >= MOVED_SHARE
         ):
-            text = f"the model puts {number:,} of the {total:,} texts with that label here"
+            text = f"the model assigns {number:,} of the {total:,} texts with that label to it"
             moved.append((elsewhere, name, text))
     return moved
 
 
 def _matched_as_well(result: Result) -> list[tuple[int, int, str]]:
-    """Find novel prototypes that a labelled prototype lies as close to as to its own match."""
+    """Find novel prototypes that are about as close to a labelled prototype as its own match."""
     distances = result.matching
     if distances is None:
         return []
@@ -65,7 +65,7 @@ def _matched_as_well(result: Result) -> list[tuple[int, int, str]]:
                 continue
             text = (
                 f"its distance to your labelled texts is {distances[row, column]:.2f}, "
-                f"and that of the category matched to them {own:.2f}"
+                f"that of the matched category is {own:.2f}"
             )
             found.append((column, row, text))
     return found
@@ -81,7 +81,8 @@ def _close(result: Result) -> list[tuple[int, int, str]]:
         (
             novel,
             ids[c.nearest],
-            f"their distance is {c.nearest_distance:.2f}; neighbours are usually {usual:.2f} apart",
+            f"their distance is {c.nearest_distance:.2f}; the usual distance to the nearest is "
+            f"{usual:.2f}",
         )
         for novel, c in enumerate(result.categories)
         if c.kind == "novel"
@@ -96,7 +97,7 @@ def looks_like_two(result: Result) -> Finding | None:
     for position in range(len(result.categories)):
         split = parts(result.map_positions[result.assigned == position])
         if split is not None:
-            text = f"two groups on the map, of {split[0]:,} and {split[1]:,} texts, with a gap"
+            text = f"two separate groups on the map, of {split[0]:,} and {split[1]:,} texts"
             items.append(Item(position, None, text))
     if not items:
         return None
@@ -104,7 +105,7 @@ def looks_like_two(result: Result) -> Finding | None:
         "two",
         "check",
         f"{plural(len(items), 'category', 'categories')} may be two in one",
-        "Their texts form two separate groups on the map.",
+        "The texts of such a category form two separate groups on the map.",
         "Read texts of both groups; if they differ, run again with more categories.",
         tuple(items),
     )
@@ -115,7 +116,7 @@ def labels_doubted(result: Result) -> Finding | None:
         Item(
             name,
             elsewhere,
-            f"the model would put {number:,} of its {total:,} labelled texts elsewhere",
+            f"the model predicts another category for {number:,} of its {total:,} labelled texts",
         )
         for name, elsewhere, number, total in _moves(result)
         if result.is_known[elsewhere] and number >= MOVED_COUNT and number / total >= MOVED_SHARE
@@ -126,14 +127,14 @@ def labels_doubted(result: Result) -> Finding | None:
         "doubted",
         "check",
         "The model disagrees with some of your labels",
-        "Many texts that you gave one category look to the model like another.",
-        "The two may overlap, or some labels may be wrong: read their border texts.",
+        "For many texts with one label the model predicts another category.",
+        "Read their border texts: the two categories may overlap, or some labels may be wrong.",
         tuple(items),
     )
 
 
 def _moves(result: Result) -> list[tuple[int, int, int, int]]:
-    """Return (label, the model's most frequent other answer, how many, of how many labelled)."""
+    """Return (label, most frequent other prediction, its texts, all texts with the label)."""
     moves = []
     for name in np.flatnonzero(result.is_known):
         answers = result.predicted[result.labelled & (result.assigned == name)]
@@ -145,7 +146,7 @@ def _moves(result: Result) -> list[tuple[int, int, int, int]]:
 
 
 def _outliers(values: np.ndarray, sign: int) -> np.ndarray:
-    """Return positions of values unusually high (sign 1) or low (sign -1) among the rest."""
+    """Return the positions of unusually high (sign 1) or low (sign -1) values."""
     finite = values[np.isfinite(values)]
     if len(finite) < OUTLIER_COUNT:
         return np.array([], dtype=np.int64)
@@ -169,11 +170,12 @@ def far_from_labels(result: Result) -> Finding | None:
         "far",
         "check",
         f"{plural(len(far), 'known category', 'known categories')} unlike your labelled texts",
-        "What was found for these lies far from the texts that you labelled: their meaning may "
-        "have drifted, or the match may be wrong.",
-        "Compare their typical texts with the ones that you labelled.",
+        "Their prototype is far from the texts that you labelled. The category may contain other "
+        "topics, or the match may be wrong.",
+        "Compare their typical texts with those that you labelled.",
         tuple(
-            Item(int(i), None, f"distance {distances[i]:.2f}; usual is {usual:.2f}") for i in far
+            Item(int(i), None, f"distance {distances[i]:.2f}; the usual one is {usual:.2f}")
+            for i in far
         ),
     )
 
@@ -190,14 +192,13 @@ def unsure_categories(result: Result) -> Finding | None:
         "mixed",
         "check",
         f"The model is less sure of {plural(len(low), 'category', 'categories')} than of the rest",
-        "Such a category often holds more than one subject, or shares its subject with a "
-        "neighbour.",
+        "Such a category often has several topics, or shares its topic with a similar category.",
         "Read its border texts first.",
         tuple(
             Item(
                 int(i),
                 ids.get(result.categories[i].nearest),
-                f"confidence {percent(confidence[i])}; usual is {percent(usual)}",
+                f"confidence {percent(confidence[i])}; the usual one is {percent(usual)}",
             )
             for i in low[np.argsort(confidence[low])]
         ),

@@ -1,4 +1,4 @@
-// The map: one mark a text on a canvas; discs are known, diamonds are novel.
+// The map: one mark per text on a canvas; discs are known, diamonds are novel.
 const PALETTES = {
   light: ["#33669c", "#d9566a", "#22803a", "#a8861a", "#1f93b8", "#99306c", "#d96a24", "#6b5bb0"],
   dark: ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#c7a5e0"],
@@ -31,7 +31,7 @@ function prepareMap() {
   colours = spreadColours();
 }
 
-// Colours repeat when categories are many; the same colour goes as far apart as it can.
+// With many categories colours repeat; categories of the same colour are far apart.
 function spreadColours() {
   const given = data.categories.map(() => 0);
   const order = [...centres.keys()].filter((at) => centres[at])
@@ -186,7 +186,7 @@ function paintNames() {
 function textAt(x, y, reach) {
   let best = -1;
   let least = reach * reach;
-  for (let pass = 0; pass < 2 && best < 0; pass++) { // what is in front goes before the rest
+  for (let pass = 0; pass < 2 && best < 0; pass++) { // marks in front come first
     for (let i = 0; i < count; i++) {
       if (!visible(i) || (pass === 0 && !active(i))) continue;
       const away = (screenX(texts.x[i]) - x) ** 2 + (screenY(texts.y[i]) - y) ** 2;
@@ -205,12 +205,12 @@ function point(i, spoken) {
   const category = data.categories[texts.category[i]];
   const other = texts.predicted[i];
   const share = texts.probability[i];
-  const sure = share < 0 ? "" : `${share}% sure`;
+  const sure = share < 0 ? "" : `probability ${share}%`;
   const origin = texts.given[i] === "1" ? "labelled by you" : sure;
   tip.replaceChildren(make("p", { class: "text" }, said(texts.text[i])),
     make("p", { class: "of" }, badge(category.kind), make("b", {}, said(cut(category.name, 60))),
       make("span", { class: "hint" }, origin)),
-    ...(other === undefined ? [] : [make("p", { class: "hint" }, "the model says: ",
+    ...(other === undefined ? [] : [make("p", { class: "hint" }, "predicted: ",
       said(cut(data.categories[other].name, 60)), sure ? `, ${sure}` : "")]));
   const x = screenX(texts.x[i]);
   const y = screenY(texts.y[i]);

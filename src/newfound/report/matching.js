@@ -1,4 +1,4 @@
-// The heat map: labelled categories (rows) against what was found (columns), matched first.
+// The heat map: labelled prototypes (rows) against all prototypes (columns), matched ones first.
 const heat = { cell: 6, names: false, row: -1, column: -1 };
 const NAMES_ROOM = 150;
 const LEAST_CELL = 3;
@@ -6,21 +6,21 @@ const LEAST_CELL = 3;
 function startMatching() {
   const table = data.matching;
   if (!table) {
-    fill("matching-body", make("p", {}, "This run matched nothing: there were no labelled categories to match."));
+    fill("matching-body", make("p", {}, "There is no matching, because no text was labelled."));
     return;
   }
   const [rows, columns] = [table.rows.length, table.columns.length];
   const left = table.left[0] + table.left[1] > 0
-    ? ` The picture is cut to ${number(rows)} rows and ${number(columns)} columns.` : "";
+    ? ` Only ${number(rows)} rows and ${number(columns)} columns are shown.` : "";
   const body = make("canvas", { id: "heat", tabindex: "0", role: "application",
-    "aria-label": "Distances between your categories and the ones found; arrows go from cell to cell" });
+    "aria-label": "Distances between labelled and discovered categories; arrows go from cell to cell" });
   fill("matching-body",
-    make("p", {}, "Each row is a category that you labelled, each column one that was found; the "
-      + "stronger the colour, the closer. A clean match is one strong cell in each row, on the diagonal. "
-      + `Columns right of the line are novel: a strong cell there is a novel category close to one of yours.${left}`),
+    make("p", {}, "Each row is a category that you labelled, each column a category that was found; the "
+      + "stronger the colour, the closer they are. In a clear match, each row has one strong cell, on the diagonal. "
+      + `Columns to the right of the line are novel; a strong cell there is a novel category close to one of yours.${left}`),
     make("div", { class: "controls" },
-      make("div", { class: "segments", role: "group", "aria-label": "Size of the picture", id: "heat-size" },
-        make("button", { type: "button", onclick: () => sizeHeat(false) }, "Whole picture"),
+      make("div", { class: "segments", role: "group", "aria-label": "Size", id: "heat-size" },
+        make("button", { type: "button", onclick: () => sizeHeat(false) }, "Fit to page"),
         make("button", { type: "button", onclick: () => sizeHeat(true) }, "With names")),
       make("div", { class: "scale", "aria-hidden": "true" }, `close ${distance(table.low)}`,
         make("canvas", { id: "heat-scale", width: 120, height: 12 }), `far ${distance(table.high)}`)),
@@ -28,7 +28,7 @@ function startMatching() {
       make("canvas", { id: "heat-corner", "aria-hidden": "true" }),
       make("canvas", { id: "heat-top", "aria-hidden": "true" }),
       make("canvas", { id: "heat-left", "aria-hidden": "true" }), body),
-    make("p", { class: "readout", id: "heat-readout", role: "status" }, "Point at a cell to read it."),
+    make("p", { class: "readout", id: "heat-readout", role: "status" }, "Point at a cell to read its distance."),
     weakest(table));
   heat.names = fitting() >= 12;
   startHeatPointer(body);
@@ -37,7 +37,7 @@ function startMatching() {
   paintHeat();
 }
 
-const PAPER = 640; // what a sheet of paper is wide
+const PAPER = 640; // width of a printed page
 const heatRoom = () => (printing ? PAPER : byId("matching-body").clientWidth - 30);
 const fitting = () => Math.floor((heatRoom() - NAMES_ROOM) / data.matching.columns.length);
 
@@ -46,7 +46,7 @@ function sizeHeat(names) {
   paintHeat();
 }
 
-// In rising distance: a deep colour that fades into the page.
+// From a strong colour for small distances to the colour of the page for large ones.
 function heatColour(share) {
   const stops = dark()
     ? [[255, 237, 160], [241, 150, 90], [176, 70, 105], [92, 45, 102], [38, 34, 58]]
@@ -167,7 +167,7 @@ function startHeatPointer(body) {
     [heat.row, heat.column] = [row, column];
     const found = column === row ? "its match" : column >= table.rows.length + table.left[0]
       ? "the novel category" : "the known category";
-    fill("heat-readout", "Your “", said(cut(table.rows[row], 80)), `” and ${found} “`,
+    fill("heat-readout", "Label “", said(cut(table.rows[row], 80)), `” and ${found} “`,
       said(cut(table.columns[column], 80)), `”: distance ${distance(table.distances[row][column])}`);
     paintHeat();
   };
@@ -190,7 +190,7 @@ function startHeatPointer(body) {
   });
 }
 
-// The same in words: the rows whose match is least clear.
+// The rows whose match is least clear, as a table.
 function weakest(table) {
   const rows = table.distances.map((row, r) => {
     const others = row.map((value, c) => [value, c]).filter(([value, c]) => c !== r && value !== null);
@@ -202,7 +202,7 @@ function weakest(table) {
   return make("div", {}, make("h3", {}, "Least clear matches"),
     make("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Least clear matches" },
       make("table", { class: "plain" },
-        make("thead", {}, make("tr", {}, ["Your category", "Distance to its match", "Next closest", "Distance"]
+        make("thead", {}, make("tr", {}, ["Label", "Distance to its match", "Next closest", "Distance"]
           .map((name) => make("th", { scope: "col" }, name)))),
         make("tbody", {}, rows.map(({ r, own, value, column }) => make("tr", {},
           make("td", {}, said(cut(table.rows[r], 60))), make("td", {}, distance(own)),

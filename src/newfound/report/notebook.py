@@ -1,4 +1,4 @@
-"""The table of categories that a notebook shows."""
+"""The table of categories shown in a notebook."""
 
 from collections.abc import Sequence
 
@@ -25,10 +25,10 @@ def categories_html(categories: Sequence[Category]) -> str:
             "typical text": [_short(c.examples[0]) if c.examples else "" for c in ordered],
         }
     )
-    # Names and texts are the user's: to_html escapes them.
+    # to_html escapes the user's names and texts.
     with pd.option_context("display.max_colwidth", None):
         rows = table.to_html(index=False, border=0, na_rep="", float_format="{:.2f}".format)
-    # Notebooks align cells to the right, which suits numbers alone. Escaped text holds no tag.
+    # Notebooks align cells to the right, which suits only numbers. Escaped text has no tags.
     for tag in ("th", "td"):
         rows = rows.replace(f"<{tag}>", f'<{tag} style="text-align: left; padding: 2px 8px">')
     known = sum(c.kind == "known" for c in ordered)

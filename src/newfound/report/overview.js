@@ -1,4 +1,4 @@
-// What is in the texts, what to do next, and what to check.
+// The overview, the next steps, and the findings to check.
 function startOverview() {
   document.title = `${data.title} · newfound`;
   byId("title").textContent = data.title;
@@ -30,7 +30,7 @@ function step({ text, categories, code, link }) {
     code ? make("code", { class: "block" }, code) : null);
 }
 
-// A button that carries a category's name and chooses it.
+// A button with the name of a category that selects it.
 function pick(at, size) {
   const category = data.categories[at];
   return make("button", { type: "button", class: "pick", onclick: () => choose(at, "panel") },
@@ -44,7 +44,7 @@ const FIRST = 5; // categories of a finding shown before "Show all"
 function startFindings() {
   const checks = data.findings.filter((finding) => finding.level === "check").length;
   if (data.findings.length === 0) {
-    fill("findings-list", make("p", {}, "Nothing stands out. Still read some border texts."));
+    fill("findings-list", make("p", {}, "No problems were found. It is still worth reading some border texts."));
     return;
   }
   byId("findings-title").textContent = checks ? `To check (${checks})` : "To check";

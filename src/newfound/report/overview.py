@@ -1,4 +1,4 @@
-"""The first minute: what is in the texts, how sure that is, and what to do next."""
+"""The overview: what was found, how certain it is, and what to do next."""
 
 import math
 import shlex
@@ -12,13 +12,13 @@ from newfound.report.shown import NAME, shown
 from newfound.result import Result
 from newfound.wording import plural
 
-LARGEST = 5  # novel categories named as the first to read
+LARGEST = 5  # novel categories listed as the first to read
 
 
 def overview(result: Result, found: list[Finding], name: str) -> dict[str, Any]:
-    """Return headline, sentences, numbers, the bar of parts, and the next steps.
+    """Return the headline, summary, key numbers, bar of parts and next steps.
 
-    `name` is what commands on the page call the run folder.
+    `name` is the name of the run folder in the commands on the page.
     """
     known = result.is_known
     pile = int((~result.labelled).sum())
@@ -29,8 +29,8 @@ def overview(result: Result, found: list[Finding], name: str) -> dict[str, Any]:
         "numbers": _numbers(result, pile, to_known),
         "bar": [
             {"kind": "given", "name": "labelled by you", "texts": int(result.labelled.sum())},
-            {"kind": "known", "name": "found to be known", "texts": to_known},
-            {"kind": "novel", "name": "found to be novel", "texts": pile - to_known},
+            {"kind": "known", "name": "assigned to known categories", "texts": to_known},
+            {"kind": "novel", "name": "assigned to novel categories", "texts": pile - to_known},
         ],
         "steps": _steps(result, found, name),
     }
@@ -41,7 +41,7 @@ def _title(result: Result) -> str:
     novel = len(result.categories) - known
     texts = plural(len(result.corpus), "text")
     if novel == 0:
-        return f"{texts}: {plural(known, 'known category', 'known categories')}, nothing novel"
+        return f"{texts}: {plural(known, 'known category', 'known categories')}, no novel ones"
     return f"{texts}: {known:,} known and {plural(novel, 'novel category', 'novel categories')}"
 
 
@@ -50,14 +50,14 @@ def _summary(result: Result, pile: int, to_known: int) -> list[str]:
     novel = len(result.categories) - known
     given = len(result.corpus) - pile
     if pile == 0:
-        return ["Every text had a label, so there was nothing to sort."]
-    belong = f"{to_known:,} ({percent(to_known / pile)}) belong to categories that you know"
+        return ["Every text has a label, so no text had to be assigned."]
+    belong = f"{to_known:,} ({percent(to_known / pile)}) belong to known categories"
     new = (
         f"{pile - to_known:,} ({percent(1 - to_known / pile)}) form "
-        f"{plural(novel, 'novel category', 'novel categories')} that no label named"
+        f"{plural(novel, 'novel category', 'novel categories')}"
     )
     parts = [part for part, there in ((belong, known), (new, novel)) if there]
-    of = f"Of the {pile:,} texts without a label, " if given else f"Of {pile:,} texts, "
+    of = f"Of the {pile:,} unlabelled texts, " if given else f"Of {pile:,} texts, "
     return [of + " and ".join(parts) + "."]
 
 
@@ -85,7 +85,7 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
             {
                 "name": "Confidence",
                 "value": percent(float(probability.mean())),
-                "note": f"on average; below {UNSURE:.0%} for {unsure} of the texts",
+                "note": f"mean probability; below {UNSURE:.0%} for {unsure} of the texts",
             }
         )
     if result.fits_nowhere is not None:
@@ -100,27 +100,27 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
     }
     if "all" in scores:
         parts = [f"{part} {scores[part]}" for part in ("known", "novel") if part in scores]
-        note = ": ".join(["against the truth", *([", ".join(parts)] if parts else [])])
+        note = ": ".join(["accuracy", *([", ".join(parts)] if parts else [])])
         numbers.append({"name": "Correct", "value": scores["all"], "note": note})
     return numbers
 
 
 def _present(present: int, known: int) -> str:
     if known == 0:
-        return "no text had a label"
+        return "no text has a label"
     number = "all" if present == known else f"{present:,}"
-    return f"{number} found among the unlabelled"
+    return f"{number} found among the unlabelled texts"
 
 
 def _how_many(result: Result) -> str:
     if result.config.get("n_categories", "auto") != "auto":
-        return "as many as you asked for"
+        return "as given"
     estimate = result.estimate
     if estimate is None or estimate.low == estimate.high:
-        return "their number was estimated"
+        return "estimated"
     low, high = estimate.low, estimate.high
     known = int(result.is_known.sum())
-    return f"estimated; {max(low - known, 0):,} to {max(high - known, 0):,} are plausible"
+    return f"estimated; plausible: {max(low - known, 0):,} to {max(high - known, 0):,}"
 
 
 def _steps(result: Result, found: list[Finding], name: str) -> list[dict[str, Any]]:
@@ -129,17 +129,15 @@ def _steps(result: Result, found: list[Finding], name: str) -> list[dict[str, An
     novel = np.flatnonzero(~result.is_known)
     if len(novel):
         largest = novel[np.argsort(-sizes[novel], kind="stable")][:LARGEST]
-        text = "Read the novel categories, largest first, and decide: keep, rename or merge."
+        text = "Read the novel categories, the largest first. Keep, rename or merge each of them."
         steps.append({"text": text, "categories": largest.tolist()})
     checks = sum(finding.level == "check" for finding in found)
     if checks:
-        text = (
-            f"Look at the {plural(checks, 'point')} under \u201cTo check\u201d before you decide."
-        )
+        text = f"Read the {plural(checks, 'point')} under \u201cTo check\u201d before you decide."
         steps.append({"text": text, "link": "findings"})
     steps.append(
         {
-            "text": "Hand over the categories that you accept to the tool that your team uses.",
+            "text": "Export the categories that you accept to another tool.",
             "code": f"newfound export {shlex.quote(shown(name, NAME))} --to labelstudio "
             "-o tasks.json",
         }

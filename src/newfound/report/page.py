@@ -1,4 +1,4 @@
-"""Put data, styles and scripts into one HTML file that can reach nothing outside itself."""
+"""Combine data, styles and scripts into one HTML file that loads nothing else."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from typing import Any
 
 from newfound.report.shown import embedded
 
-# In this order they make one script; the last one starts the page.
+# Concatenated in this order; the last one starts the page.
 SCRIPTS = (
     "dom.js",
     "theme.js",
@@ -26,8 +26,8 @@ SCRIPTS = (
 def page(data: dict[str, Any]) -> str:
     """Return the whole page.
 
-    The policy allows exactly this script and this style, by their hashes, and no connection, so
-    that even a text that found a way into the markup could neither run nor call home.
+    The content security policy allows only this script and this style, by their hashes, and no
+    connections. Even a text that got into the markup could neither run nor send anything.
     """
     script = '"use strict";\n(() => {\n' + "\n".join(map(_piece, SCRIPTS)) + "})();\n"
     style = _piece("report.css")
@@ -36,13 +36,13 @@ def page(data: dict[str, Any]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "style": style, "script": script, "data": embedded(data)}
-    # One pass: what is put in is not searched for further places.
+    # One pass, so that placeholders inside the inserted parts are not replaced.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _piece("report.html"))
 
 
 def _piece(name: str) -> str:
     text = files("newfound.report").joinpath(name).read_text(encoding="utf-8")
-    # A checkout may bring its own line ends; the hash is of what a browser sees.
+    # A checkout may convert line ends, but browsers hash the text with \n.
     return text.replace("\r\n", "\n")
 
 

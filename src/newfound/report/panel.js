@@ -1,4 +1,4 @@
-// What reaches the map by pointer and keyboard, and the panel beside it.
+// Pointer and keyboard input of the map, and the panel beside it.
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const MORE = 40; // texts listed at a time
 
@@ -7,12 +7,12 @@ function startMap() {
   pen = canvas.getContext("2d");
   prepareMap();
   const left = texts.sampled
-    ? `These are ${number(count)} of the ${number(texts.total)} texts, drawn so that every category is there in proportion. `
+    ? `The map shows a sample of ${number(count)} of the ${number(texts.total)} texts, stratified by category. `
     : "";
-  const cutNote = texts.limit ? `Texts are cut after ${number(texts.limit)} characters. ` : "";
-  const lost = texts.unplaced ? `${plural(texts.unplaced, "text")} without a place are left out. ` : "";
-  byId("map-hint").textContent = `Each mark is a text; close together means alike. ${left}${lost}${cutNote}`
-    + (data.categories.length > PALETTES.light.length ? "Colours repeat, as far apart as they can." : "");
+  const cutNote = texts.limit ? `Texts are truncated to ${number(texts.limit)} characters. ` : "";
+  const lost = texts.unplaced ? `${plural(texts.unplaced, "text")} without a position ${texts.unplaced === 1 ? "is" : "are"} left out. ` : "";
+  byId("map-hint").textContent = `Each mark is a text; similar texts are close together. ${left}${lost}${cutNote}`
+    + (data.categories.length > PALETTES.light.length ? "Colours repeat; see the names." : "");
   for (const kind of ["known", "novel"]) {
     byId(`map-${kind}`).addEventListener("change", (event) => {
       shownKinds[kind] = event.target.checked;
@@ -31,7 +31,7 @@ function startMap() {
   startPointer();
   canvas.addEventListener("keydown", mapKey);
   canvas.addEventListener("blur", () => point(-1));
-  painters.push(paintMap); // not in the next frame: a print has none
+  painters.push(paintMap); // at once, because printing has no next frame
   onSize(byId("map-frame"), sizeOf, fitMap);
   fitMap();
   showPanel();
@@ -97,7 +97,7 @@ function mapKey(event) {
   event.preventDefault();
 }
 
-// Go to the nearest text in a direction; from nowhere, to the one in the middle.
+// Go to the nearest text in a direction; without a current text, to the one in the middle.
 function stepTo([dx, dy]) {
   if (pointed < 0) return point(textAt(view.width / 2, view.height / 2, Infinity), true);
   let best = -1;
@@ -152,7 +152,7 @@ function showPanel() {
   fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
     make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
   make("h3", { class: "name" }, said(category.name)), about(chosen),
-  block(hits ? `Its texts with these words (${number(same.length)})`
+  block(hits ? `Its texts that match (${number(same.length)})`
     : texts.sampled ? `Its texts on the map (${number(same.length)})` : `All its texts (${number(same.length)})`,
   listed(same.sort((a, b) => texts.probability[b] - texts.probability[a]), false)));
 }
@@ -166,9 +166,9 @@ function unchosen() {
     return list.length ? block(title,
       make("ul", { class: "items" }, list.map((at) => make("li", {}, pick(at, true))))) : null;
   };
-  return [make("h3", {}, "Choose a category"),
-    make("p", { class: "hint" }, "Click a text on the map, or start here. Discs are known "
-      + "categories, which you gave; diamonds are novel ones, which the model found."),
+  return [make("h3", {}, "Select a category"),
+    make("p", { class: "hint" }, "Click a text on the map, or a name below. Discs are texts of "
+      + "known categories, diamonds those of novel ones."),
     group("novel", "Largest novel"), group("known", "Largest known")].filter(Boolean);
 }
 

@@ -1,4 +1,4 @@
-"""What was recorded during the run: curves, the matching, and the settings."""
+"""Data recorded during the run: training curves, estimate, matching and settings."""
 
 import json
 import math
@@ -11,9 +11,9 @@ from newfound.files import without_nan
 from newfound.report.shown import NAME, SENTENCE, shown
 from newfound.result import Result
 
-POINTS = 400  # of a curve; more cannot be told apart on a screen
+POINTS = 400  # of a curve; a screen cannot show more
 CELLS = 250_000  # of the heat map
-SETTINGS = 50_000  # characters
+SETTINGS = 50_000  # characters shown
 NOT_MEASURED = {"stage", "epoch", "round", "run"}
 
 
@@ -24,7 +24,7 @@ def _finite(value: Any) -> float | None:
 
 
 def estimate_curve(result: Result) -> dict[str, Any] | None:
-    """Return the curve behind the number of categories, or None where there is none."""
+    """Return the score of each candidate number of categories, or None if it was given."""
     estimate = result.estimate
     if estimate is None:
         return None
@@ -45,7 +45,7 @@ def _sentence(text: str) -> str:
 
 
 def training_curves(result: Result) -> list[dict[str, Any]]:
-    """Return one curve for each stage and measure, in the order in which they appear."""
+    """Return one curve per stage and measure, in the order of the history."""
     curves: dict[tuple[str, str], list[list[float]]] = {}
     for at, row in enumerate(result.history, start=1):
         stage = str(row.get("stage") or "training")
@@ -57,7 +57,7 @@ def training_curves(result: Result) -> list[dict[str, Any]]:
     return [
         {"stage": shown(stage, NAME), "name": shown(name, NAME), "points": _thinned(points)}
         for (stage, name), points in curves.items()
-        # With a single term, the loss and its term are one curve.
+        # A loss with a single term equals that term.
         if name == "loss" or points != curves.get((stage, "loss"))
     ]
 
@@ -70,7 +70,7 @@ def _thinned(points: list[list[float]]) -> list[list[float]]:
 
 
 def matching_table(result: Result) -> dict[str, Any] | None:
-    """Return the distances of labelled (rows) to aligned unlabelled prototypes (columns)."""
+    """Return the distances of labelled prototypes (rows) to all matched prototypes (columns)."""
     distances = result.matching  # [M, K]
     if distances is None or not len(distances):
         return None
@@ -99,9 +99,9 @@ def _rounded(value: float) -> float | None:
 
 
 def settings(result: Result, name: str) -> dict[str, Any]:
-    """Return what is needed to make the same run, and the same report, again.
+    """Return the commands, settings and versions that reproduce the run and its report.
 
-    `name` is what commands on the page call the run folder.
+    `name` is the name of the run folder in the commands on the page.
     """
     recorded = {
         "settings": dict(result.config),

@@ -1,4 +1,4 @@
-// Start every part; a part that fails says so and leaves the others standing.
+// Start every section; if one fails, it shows the error and the others still work.
 const PARTS = [
   ["overview", "Overview", startOverview],
   ["findings", "To check", null],
@@ -21,18 +21,18 @@ function startSettings() {
       await navigator.clipboard.writeText(lines);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Select the text and copy it";
+      button.textContent = "Select and copy the text";
     }
   } }, "Copy");
   const text = json.join("\n");
   fill("settings-body",
-    command ? block("The command of this run", make("code", { class: "block" }, command)) : null,
-    block("The command that writes this report again", make("code", { class: "block" }, report)),
+    command ? block("Command of this run", make("code", { class: "block" }, command)) : null,
+    block("Command that writes this report", make("code", { class: "block" }, report)),
     seconds.length ? block("Time", make("ul", { class: "seconds" }, seconds.map(([name, value]) =>
       make("li", {}, said(measureWords(name)), make("b", {}, `${value.toFixed(1)} s`))))) : null,
     make("details", { class: "numbers-of", id: "settings-json" }, make("summary", {}, "Settings, seed and versions (from run.json)"),
       make("div", {}, copied(text), make("pre", { tabindex: "0" }, text))));
-  fill("footer", make("p", { class: "hint" }, `Written by newfound ${newfound}. This file is complete: it fetches nothing.`));
+  fill("footer", make("p", { class: "hint" }, `Written by newfound ${newfound}. This file is self-contained and loads nothing from a network.`));
 }
 
 function startNav() {
@@ -47,7 +47,7 @@ for (const [id, , start] of PARTS) {
     start();
   } catch (error) {
     console.error(error);
-    byId(id).append(make("p", { class: "hint" }, `This part could not be drawn: ${error.message}`));
+    byId(id).append(make("p", { class: "hint" }, `This section could not be drawn: ${error.message}`));
   }
 }
 root.dataset.ready = String(Math.round(performance.now()));

@@ -1,4 +1,4 @@
-"""Choose the texts that the map shows when there are too many for it."""
+"""Sample the texts for the map if there are too many to draw."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ def map_sample(category: np.ndarray, seed: int) -> np.ndarray | None:
 
 
 def quotas(sizes: np.ndarray, total: int) -> np.ndarray:
-    """Return how many to take of each size: in proportion, a few of each, `total` together."""
+    """Return how many texts to draw per category: in proportion, but a few of each."""
     if sizes.sum() <= total:
         return sizes.copy()
     few = np.minimum(sizes, min(LEAST, total // max(int((sizes > 0).sum()), 1)))
     rest = sizes - few
     exact = rest * (total - few.sum()) / rest.sum()
     take = np.floor(exact).astype(np.int64)
-    # Largest remainders get what rounding down left over.
+    # Rounding down leaves some over; they go to the largest remainders.
     left = int(total - few.sum() - take.sum())
     take[np.argsort(take - exact, kind="stable")[:left]] += 1
     return few + take

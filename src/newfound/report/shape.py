@@ -1,18 +1,19 @@
-"""Does a cloud of points look like two?"""
+"""Test whether points form two groups."""
 
 import numpy as np
 
-LEAST = 20  # points; fewer say nothing about a shape
-LEAST_PART = 0.2  # of the points: a handful of strays is no second group
-# The share of the variance that the best cut explains is 0.64 for a normal cloud, 0.75 for an
-# even one, and reaches this when two normal clouds lie about five standard deviations apart.
+LEAST = 20  # points; fewer have no clear shape
+LEAST_PART = 0.2  # of the points; fewer are outliers, not a second group
+# Share of the variance that the best cut explains: 0.64 for a normal distribution, 0.75 for a
+# uniform one, and this value for two normal ones about five standard deviations apart.
 EXPLAINED = 0.85
 
 
 def parts(xy: np.ndarray) -> tuple[int, int] | None:
-    """Return the sizes of the two groups that [n, 2] points fall into, or None if they do not.
+    """Return the sizes of the two groups of points [n, 2], or None if there is only one group.
 
-    The points are projected on their main axis and cut where the two sides differ most.
+    The points are projected onto their main axis and cut where the variance between both sides is
+    largest.
     """
     points = xy[np.isfinite(xy).all(axis=1)]
     if len(points) < LEAST:

@@ -1,4 +1,4 @@
-// The table of categories: sorted by its headings, filtered by words, kind and findings.
+// The table of categories: sorted by a heading, filtered by words, kind and findings.
 const COLUMNS = [
   { key: "name", name: "Category", down: false, of: (c) => c.name.toLowerCase() },
   { key: "kind", name: "Kind", down: false, of: (c) => (c.kind === "novel" ? 0 : 1) },

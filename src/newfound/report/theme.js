@@ -1,4 +1,4 @@
-// Light or dark: the system's choice until the reader makes one. Canvases are drawn again.
+// Light or dark: the setting of the system until the reader chooses. Canvases are redrawn.
 const painters = [];
 let printing = false;
 const root = document.documentElement;
@@ -7,7 +7,7 @@ const repaint = () => painters.forEach((paint) => paint());
 const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
 const ink = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
-// A report opened from disk may not be allowed to remember; then it just does not.
+// A page opened from disk may not have access to localStorage.
 function remembered() {
   try {
     return localStorage.getItem("newfound-theme");

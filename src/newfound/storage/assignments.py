@@ -1,4 +1,4 @@
-"""The table of a run's texts on disk: assignments.csv or assignments.parquet."""
+"""The assignments of a run on disk: assignments.csv or assignments.parquet."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ MARKS = {"yes": True, "no": False}  # what the column of texts that fit nowhere 
 
 @dataclass(frozen=True)
 class Assignments:
-    """What the table says of each text, as a `Result` holds it."""
+    """The columns of the table, as a `Result` stores them."""
 
     corpus: Corpus
     assigned: np.ndarray  # int64 [N]
@@ -38,7 +38,7 @@ class Assignments:
 
 
 def write_assignments(result: Result, path: Path) -> None:
-    """Write one row per text, in the format that the file's name ends in."""
+    """Write one row per text, in the format given by the file extension."""
     columns = {
         "id": result.corpus.ids,
         "text": result.corpus.texts,
@@ -70,7 +70,7 @@ def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray
 
 
 def find_assignments(folder: Path) -> Path | None:
-    """Return the table of a run folder, or None if it has none."""
+    """Return the path of the table in a run folder, or None."""
     for name in ("assignments.parquet", "assignments.csv"):
         if (folder / name).is_file():
             return folder / name
@@ -78,7 +78,7 @@ def find_assignments(folder: Path) -> Path | None:
 
 
 def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
-    """Read and check the table; what is wrong with it is named with its row."""
+    """Read and check the table; errors name the row."""
     table = _read_columns(path)
     by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
     by_name = {c.name: position for position, c in enumerate(categories)}
@@ -87,11 +87,11 @@ def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
         if key not in by_kind:
             raise InputError(
                 f"{path}, row {row}: the {key[0]} category {key[1][:80]!r} is not in "
-                f"categories.json; the two files are of different runs, so {AGAIN}"
+                f"categories.json; the files belong to different runs, so {AGAIN}"
             )
     assigned = [by_kind[key] for key in keys]
-    # A name that both a known and a novel category carry means, for a model's answer that agrees
-    # with the assignment, the same one of the two.
+    # If a known and a novel category have the same name, a prediction with that name means the
+    # assigned one of the two.
     predicted = [
         own if name == mine else by_name.get(name, own)
         for name, mine, own in zip(table["predicted"], table["category"], assigned, strict=True)
@@ -139,7 +139,7 @@ def _optional_numbers(column: list[str] | None) -> np.ndarray | None:
 
 
 def _read_columns(path: Path) -> dict[str, list[str]]:
-    """The table column by column; an empty cell is ""."""
+    """Return the columns by name; an empty cell is an empty string."""
     try:
         table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except (ValueError, OSError, csv.Error) as error:  # ValueError: not UTF-8, or not Parquet
@@ -164,7 +164,7 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
     if not content.strip():
         raise ValueError("it is empty")
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-    # A lone carriage return inside a text is no line end, though it may stand there unquoted.
+    # An unquoted carriage return inside a text is not the end of a row.
     stand_in = "\r"
     if not content.partition("\n")[0].endswith("\r"):
         stand_in = next(letter for letter in map(chr, PRIVATE) if letter not in content)

@@ -1,4 +1,4 @@
-"""The categories of a run on disk: categories.json to read back, categories.csv for people."""
+"""The categories of a run on disk: categories.json, and categories.csv for spreadsheets."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -39,12 +39,12 @@ def write_categories(categories: Sequence[Category], folder: Path) -> None:
 
 
 def read_categories(path: Path) -> tuple[Category, ...]:
-    """Read a categories.json; DamagedFileError if it is not as it was written."""
+    """Read categories.json; raise DamagedFileError if it is not valid."""
     return categories_from(read_json(path, list), path.name)
 
 
 def categories_from(entries: list[Any], where: str) -> tuple[Category, ...]:
-    """Return the categories in a JSON list; DamagedFileError names the file `where` it is wrong."""
+    """Return the categories in a JSON list; a DamagedFileError names the file `where` they are."""
     return tuple(_category(entry, f"{where}, entry {i}") for i, entry in enumerate(entries, 1))
 
 

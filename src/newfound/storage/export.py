@@ -1,4 +1,4 @@
-"""Export categories and their texts to Label Studio, Rasa or anything that reads CSV."""
+"""Export categories and their texts to Label Studio, Rasa or CSV."""
 
 import json
 import re
@@ -19,9 +19,9 @@ from newfound.wording import suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
-# What Label Studio's import takes in one file.
+# Limits of one imported file in Label Studio.
 MOST_TASKS, MOST_BYTES = 250_000, 50_000_000
-# Characters that YAML, XML or a line cannot hold.
+# Characters that are not allowed in YAML, XML or a single line.
 UNSAFE = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -32,8 +32,8 @@ class Selection:
     names: list[str]  # of the chosen categories
     texts: list[str]
     category: np.ndarray  # [n] position in `names`
-    given: np.ndarray  # [n] bool: the user gave the label, the model did not
-    probability: np.ndarray  # [n] of the model's answer
+    given: np.ndarray  # [n] bool: True for a label of the user, False for a prediction
+    probability: np.ndarray  # [n] of the prediction
 
 
 def export_result(
@@ -46,22 +46,22 @@ def export_result(
     min_probability: float = 0.0,
     force: bool = False,
 ) -> tuple[list[Path], Selection, list[str]]:
-    """Write the chosen categories of a result for another tool.
+    """Export categories of a result to a file for another tool.
 
     Parameters
     ----------
     result : Result
-        From memory, or read from a run folder.
+        The result of a discovery, or one read from a run folder.
     out : Path
         File to write: .json for Label Studio (an .xml is written beside it), .yml for Rasa, .csv.
     to : {"labelstudio", "rasa", "csv"}
-        The tool to write for.
+        Target format.
     categories : sequence of str, optional
-        Names of the categories to export; all if empty.
+        Names of the categories to export; all by default.
     kind : {"all", "known", "novel"}, default "all"
         Export only categories of this kind.
     min_probability : float, default 0
-        Leave out texts whose category is less probable; those that the user labelled stay.
+        Omit texts with a lower probability; labelled texts are always exported.
     force : bool, default False
         Replace existing files.
 
@@ -70,15 +70,15 @@ def export_result(
     paths : list of Path
         The files written.
     selection : Selection
-        What they hold.
+        The exported texts.
     notes : list of str
-        What the user should know.
+        Notes for the user.
     """
     if to not in SUFFIXES:
         raise InputError(f"--to must be one of {', '.join(SUFFIXES)}, not {to!r}")
     if out.suffix.lower() not in SUFFIXES[to]:
         wanted = " or ".join(SUFFIXES[to])
-        raise InputError(f"{out} must end in {wanted}, which {to} needs; choose such a name")
+        raise InputError(f"{out} must end in {wanted} for {to}; choose another name")
     paths = [out, out.with_suffix(".xml")] if to == "labelstudio" else [out]
     for path in paths:
         if path.is_dir():
@@ -93,11 +93,11 @@ def export_result(
 def select(
     result: Result, categories: Sequence[str], kind: str, min_probability: float
 ) -> Selection:
-    """The texts of the chosen categories; no name chosen means all of the kind."""
+    """Return the texts of the named categories, or of all categories of the kind."""
     if kind not in KINDS:
         raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not 0 <= min_probability <= 1:
-        raise InputError(f"--min-probability must lie between 0 and 1, not {min_probability}")
+        raise InputError(f"--min-probability must be between 0 and 1, not {min_probability}")
     names = [category.name for category in result.categories]
     for name in categories:
         if name not in names:
@@ -112,12 +112,11 @@ def select(
     place[taken] = np.arange(len(taken))
     sure = result.labelled | (result.probability >= min_probability)
     if min_probability == 0:
-        sure[:] = True  # a probability that is missing is no reason to leave a text out
+        sure[:] = True  # also texts without a probability
     rows = np.flatnonzero((place[result.assigned] >= 0) & sure)
     if not len(rows):
         raise InputError(
-            "no text of the run is left to export; "
-            "choose other --categories or --kind, or a lower --min-probability"
+            "no text of the run matches; change --categories or --kind, or lower --min-probability"
         )
     return Selection(
         names=[names[i] for i in taken],
@@ -135,9 +134,9 @@ def _write_csv(chosen: Selection, out: Path) -> list[str]:
 
 
 def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
-    """Write tasks, and beside them the labelling configuration of the project to import them in.
+    """Write tasks as JSON, and the labelling configuration of the project as XML.
 
-    A label that the user gave is an annotation; the model's answer is a prediction to be reviewed.
+    Labels of the user become annotations, predictions of the model become predictions to review.
     """
     names, notes = _renamed(chosen.names, _choice_name, "choice")
     tasks = []
@@ -177,19 +176,19 @@ def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
 
 
 def _write_rasa(chosen: Selection, out: Path) -> list[str]:
-    """Write NLU training data: one intent per category, one line per text, equal lines once."""
+    """Write NLU training data: one intent per category, one line per distinct text."""
     names, notes = _renamed(chosen.names, _intent_name, "intent")
     examples: list[dict[str, None]] = [{} for _ in names]
     for text, category in zip(chosen.texts, chosen.category, strict=True):
-        # [text](entity) would be an annotation and there is no way to escape one: a space
-        # between the brackets makes it text again.
+        # [text](entity) is an annotation in Rasa and cannot be escaped; a space between the
+        # brackets makes it plain text.
         line = re.sub(r"\](?=[(\[{])", "] ", _one_line(text))
         if line:
             examples[category][line] = None
     parts = ['version: "3.1"\n\nnlu:\n']
     for name, lines in zip(names, examples, strict=True):
         if lines:
-            # Quoted, or an intent called yes or 12 would not be read as text.
+            # Quoted, because YAML reads yes and 12 not as strings.
             parts.append(f'- intent: "{name}"\n  examples: |\n')
             parts.extend(f"    - {line}\n" for line in lines)
     write_text(out, "".join(parts))
@@ -199,9 +198,9 @@ def _write_rasa(chosen: Selection, out: Path) -> list[str]:
 def _renamed(
     names: Sequence[str], valid: Callable[[str], str], what: str
 ) -> tuple[list[str], list[str]]:
-    """Names that the tool accepts, each once, and a note on those that had to change."""
+    """Return unique names that the tool accepts, and a note on those that were changed."""
     result: list[str] = []
-    used = {name for name in names if valid(name) == name}  # these stay as they are
+    used = {name for name in names if valid(name) == name}  # these are not changed
     for name in names:
         new = valid(name)
         if new != name or new in result:
@@ -217,17 +216,17 @@ def _renamed(
         return result, []
     shown = ", ".join(f"{old[:60]!r} is {new[:60]!r}" for old, new in changed[:3])
     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    return result, [f"{what} names differ from category names where needed: {shown}{more}"]
+    return result, [f"some {what} names differ from the category names: {shown}{more}"]
 
 
 def _intent_name(name: str) -> str:
-    """Letters, digits, underscores, hyphens and dots: Rasa gives /, spaces and others a meaning."""
+    """Return a name of letters, digits, underscores, hyphens and dots, as Rasa requires."""
     valid = re.sub(r"[^\w.-]+", "_", name)
     return valid if valid == name else valid.strip("_")
 
 
 def _choice_name(name: str) -> str:
-    """One line; a $ before a word would be replaced by a field of the task."""
+    """Return a name on one line, with no $ before a word, which Label Studio would replace."""
     return re.sub(r"\$(?=[\w\[\].{}])", "$ ", _one_line(name))
 
 

@@ -1,4 +1,4 @@
-"""The one check of a file's format, shared by everything that reads a run folder or a model."""
+"""The format check shared by all readers of run folders and models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import read_json
 
-RUN_FORMAT = 1  # of run.json, and with it of the whole run folder
+RUN_FORMAT = 1  # of run.json, and so of the whole run folder
 MODEL_FORMAT = 1  # of model.json
 CHECK_FORMAT = 1  # of check.json
 AGAIN = "run `newfound discover` again"
@@ -29,7 +29,7 @@ def read_with_format(path: Path, newest: int, again: str = AGAIN) -> dict[str, A
     Parameters
     ----------
     path : Path
-        A file that newfound wrote.
+        A file written by newfound.
     newest : int
         The highest format that is read; formats count from 1.
     again : str, optional
@@ -43,27 +43,27 @@ def read_with_format(path: Path, newest: int, again: str = AGAIN) -> dict[str, A
     with damage_reported(path, again):
         value: dict[str, Any] = read_json(path, dict)
     if "format" not in value:
-        raise InputError(f"{path} was not written by newfound: it names no format")
+        raise InputError(f"{path} was not written by newfound: it has no format number")
     number = value["format"]
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise InputError(f"{path} is damaged (its format is {str(number)[:40]!r}); {again}")
     if number > newest:
         raise InputError(
-            f"{path} has format {number}, this newfound reads up to {newest}: "
-            "install a newer newfound"
+            f"{path} has format {number}, but this version of newfound reads formats up to "
+            f"{newest}; install a newer version"
         )
     return value
 
 
 def read_records(folder: Path) -> dict[str, Any]:
-    """Return the run.json of a run folder whose format this version can read."""
+    """Return the run.json of a run folder if this version can read its format."""
     if not folder.exists():
         raise InputError(
             f"the run {folder} does not exist; give the folder that `newfound discover` wrote"
         )
     if not (folder / "run.json").is_file():
         raise InputError(
-            f"{folder} is not a run of newfound (no run.json); "
+            f"{folder} is not a run folder (no run.json); "
             "give the folder that `newfound discover` wrote"
         )
     return read_with_format(folder / "run.json", RUN_FORMAT)

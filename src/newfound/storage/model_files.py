@@ -1,4 +1,4 @@
-"""A model on disk: safetensors and JSON; nothing is ever unpickled."""
+"""A model on disk: safetensors and JSON; nothing is unpickled."""
 
 from collections.abc import Callable
 from dataclasses import asdict, fields
@@ -22,13 +22,13 @@ from newfound.storage.formats import AGAIN, MODEL_FORMAT, read_records, read_wit
 from newfound.training.autoencoder import AutoencoderFeatures
 from newfound.versions import __version__
 
-# How each kind of feature map is read back.
+# The reader of each kind of feature map.
 FEATURE_MAPS: dict[str, Callable[[Path], FeatureMap]] = {
     EncoderFeatures.kind: EncoderFeatures.load,
     WordVectors.kind: WordVectors.load,
     AutoencoderFeatures.kind: AutoencoderFeatures.load,
 }
-# What model.json holds.
+# The fields of model.json.
 ABOUT: dict[str, type | tuple[type, ...]] = {
     "kind": str,
     "known": list,
@@ -37,7 +37,7 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
     "parameters": dict,
     "categories": list,
 }
-# What reading a file that is cut short, missing or changed raises; all else is a bug of ours.
+# Errors raised by truncated, missing or changed files; any other error is a bug.
 _DAMAGE = (DamagedFileError, SafetensorError, OSError)
 
 
@@ -47,7 +47,7 @@ def save_model(model: Model, folder: Path) -> None:
     Parameters
     ----------
     model : Model
-        What predicts; an int8 one is written in full precision.
+        The model to save; an int8 model is saved in full precision.
     folder : Path
         A new or empty folder, or one that holds a model, which is replaced.
     """
@@ -81,11 +81,11 @@ def save_model(model: Model, folder: Path) -> None:
 
 
 def _check_target(folder: Path) -> None:
-    """Refuse to replace what is not a model."""
+    """Raise InputError if the folder holds anything but a model."""
     if folder.is_dir() and (folder / "model.json").is_file():
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists and is no model of newfound; choose another name")
+        raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
 
 def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
@@ -94,7 +94,7 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
     Parameters
     ----------
     folder : Path
-        What `save_model` or `newfound discover` wrote.
+        Written by `save_model` or `newfound discover`.
     device : torch.device or str, optional
         Where to compute: cpu, cuda or cuda:N; by default a GPU if there is one.
 
@@ -110,17 +110,17 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
     if (folder / "model" / "model.json").is_file():
         folder = folder / "model"
     if not (folder / "model.json").is_file():
-        raise InputError(f"{folder} holds no model of newfound (no model.json)")
+        raise InputError(f"{folder} is not a model of newfound (no model.json)")
     about = read_with_format(folder / "model.json", MODEL_FORMAT)
     try:
         return _read_model(folder, about, place)
     except _DAMAGE as error:
-        said = error if isinstance(error, DamagedFileError) else reason(error)
-        raise InputError(f"the model in {folder} is damaged ({said}); {AGAIN}") from error
+        why = error if isinstance(error, DamagedFileError) else reason(error)
+        raise InputError(f"the model in {folder} is damaged ({why}); {AGAIN}") from error
 
 
 def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Model:
-    """Read the files; DamagedFileError says which part does not fit."""
+    """Read the files; a DamagedFileError names the part that is not valid."""
     check_fields(about, ABOUT, "model.json")
     check_items(about["known"], str, "model.json, known")
     if about["kind"] not in FEATURE_MAPS:
@@ -131,7 +131,7 @@ def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Mo
         raise DamagedFileError("prototypes.safetensors holds no prototypes")
     if len(categories) != len(arrays["prototypes"]) or len(about["known"]) > len(categories):
         raise DamagedFileError("categories and prototypes differ in number")
-    with seeded(0, device):  # modules draw random weights before the stored ones replace them
+    with seeded(0, device):  # modules are initialised at random before their weights are loaded
         feature_map = FEATURE_MAPS[about["kind"]](folder)
     if isinstance(feature_map, torch.nn.Module):
         feature_map.to(device)
@@ -164,7 +164,7 @@ def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Mo
 
 
 def _checked_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments, of which none may be unknown."""
+    """Return the arguments of the constructor after checking their names."""
     names = {*(field.name for field in fields(RunConfig)), "settings", "verbose"}
     for name in parameters:
         if name not in names:

@@ -1,6 +1,6 @@
 """The run folder: a `Result` on disk, with one writer and one reader.
 
-| file | holds |
+| file | contents |
 |---|---|
 | assignments.csv or .parquet | one row per text: category, probability, fit score, position |
 | categories.csv, categories.json | one entry per category |
@@ -33,8 +33,8 @@ from newfound.storage.formats import RUN_FORMAT, damage_reported, read_records
 from newfound.versions import __version__
 
 NONE = type(None)
-NUMBER = (int, float, NONE)  # JSON holds null where a number is not finite
-# What run.json must hold to be read back.
+NUMBER = (int, float, NONE)  # JSON has null for NaN and infinity
+# The fields of run.json that are read.
 RECORDS: dict[str, type | tuple[type, ...]] = {
     "settings": dict,
     "device": str,
@@ -49,10 +49,10 @@ RECORDS: dict[str, type | tuple[type, ...]] = {
 
 
 def check_run_folder(folder: Path, force: bool) -> None:
-    """Refuse, before any work is done, a folder that must not be replaced."""
+    """Raise InputError if a folder must not be replaced."""
     try:
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file; name a folder for the run")
+            raise InputError(f"{folder} is a file; give a folder for the run")
         if not folder.exists() or not any(folder.iterdir()):
             return
     except OSError as error:
@@ -61,14 +61,14 @@ def check_run_folder(folder: Path, force: bool) -> None:
         ) from error
     if not (folder / "run.json").is_file():
         raise InputError(
-            f"{folder} exists and is not a run of newfound; it is not touched, choose another name"
+            f"{folder} exists and is not a run folder, so it is not replaced; choose another name"
         )
     if not force:
         raise InputError(f"the run {folder} exists; replace it with --force or choose another name")
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
-    """Return a context with an empty folder that becomes `folder` when the block succeeds."""
+    """Return a context manager whose empty folder becomes `folder` if the block succeeds."""
     check_run_folder(folder, force)
     return write_folder(folder, "run.json")
 
@@ -81,14 +81,14 @@ def write_run(
     Parameters
     ----------
     result : Result
-        What `newfound.pipeline.discover` gave.
+        Returned by `newfound.pipeline.discover`.
     folder : Path
-        An empty folder that exists; `new_run` gives one that appears complete or not at all.
+        An existing empty folder, such as the one from `new_run`.
     table_format : {"csv", "parquet"}, default "csv"
         Format of the table of texts.
     model : bool, default True
-        Whether to write the model, too. Without it the run can be reported and exported but
-        cannot predict.
+        Whether to write the model. Without it, the run can be reported and exported, but cannot
+        predict.
     """
     write_assignments(result, folder / f"assignments.{table_format}")
     write_categories(result.categories, folder)
@@ -98,12 +98,12 @@ def write_run(
         from newfound.storage.model_files import save_model  # imports torch
 
         save_model(result.model, folder / "model")
-    # Last: a folder with a run.json is a complete run.
+    # Written last, because a folder with a run.json is a complete run.
     write_json(folder / "run.json", _records(result))
 
 
 def _records(result: Result) -> dict[str, Any]:
-    """What run.json holds: enough to understand the run and to repeat it."""
+    """Return the content of run.json: everything needed to understand and repeat the run."""
     known = int(result.is_known.sum())
     return {
         "format": RUN_FORMAT,
@@ -142,13 +142,13 @@ def read_run(folder: Path) -> Result:
     Parameters
     ----------
     folder : Path
-        What `newfound discover` or `write_run` wrote.
+        Written by `newfound discover` or `write_run`.
 
     Returns
     -------
     Result
         Without the model, which `newfound.storage.model_files.load_model` reads, and without
-        training features, which are not kept.
+        training features, which are not stored.
     """
     records = read_records(folder)
     with damage_reported(folder / "categories.json"):
@@ -194,7 +194,7 @@ def read_run(folder: Path) -> Result:
 def _matching(
     recorded: dict[str, Any] | None, categories: tuple[Category, ...]
 ) -> np.ndarray | None:
-    """The distances [M, K] of labelled prototypes to all prototypes."""
+    """Return the distances [M, K] of labelled prototypes to all prototypes."""
     if recorded is None:
         return None
     check_fields(recorded, {"distances": list}, "run.json, matching")
@@ -209,7 +209,7 @@ def _matching(
 
 
 def _read_history(path: Path) -> list[dict[str, Any]]:
-    """Read the lines that are whole: a run that was stopped may have left half a line."""
+    """Return the complete lines; an interrupted run may have left an incomplete one."""
     if not path.exists():
         return []
     entries = []

@@ -32,7 +32,13 @@ class CpuAdamW:
     about a second; the public function that computes its steps does not. docs/performance.md has
     the measurement.
 
-    groups: weights that share a decay. rate: the learning rate, a number that may change in place.
+    Parameters
+    ----------
+    groups : list of (list of Tensor, float)
+        Weights with their weight decay.
+    rate : Tensor
+        Learning rate, a scalar that may be changed in place.
+    epsilon : float
     """
 
     def __init__(

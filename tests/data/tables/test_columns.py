@@ -1,4 +1,4 @@
-"""Which column holds what: named, guessed, or refused with one sentence."""
+"""Columns of a table: named, guessed, or refused."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from newfound.data.tables import Columns, read_tables, stream_table
         ("utterance,intent", Columns("utterance", "intent", None, ("text", "label"))),
         (" Text , LABEL,ID", Columns("Text", "LABEL", "ID", ("text", "label", "id"))),
         ("uuid,Message,Category", Columns("Message", "Category", "uuid", ("text", "label", "id"))),
-        ("title,text,extra", Columns("text", None, None, ("text",))),  # "text" wins
+        ("title,text,extra", Columns("text", None, None, ("text",))),  # "text" takes precedence
         ("text,category,label", Columns("text", "label", None, ("text", "label"))),
-        ("uid,key,query", Columns("query", None, None, ("text",))),  # two ids: none
+        ("uid,key,query", Columns("query", None, None, ("text",))),  # two candidates: no id column
         (",question,Unnamed: 0", Columns("question", None, None, ("text",))),
     ],
 )

@@ -1,4 +1,4 @@
-"""Encodings, delimiters, quotes and files that are no tables: read, or one sentence why not."""
+"""Unusual and invalid tables: encodings, delimiters, quotes and other files."""
 
 import gzip
 import os
@@ -151,7 +151,7 @@ def test_record_of_many_lines_is_noted(put: Any) -> None:
     assert any("row 4 spans 26 lines" in note for note in read.notes)
 
 
-# What is no table.
+# Files that are not tables.
 
 
 def test_missing_file_is_refused(tmp_path: Path, put: Any) -> None:
@@ -296,7 +296,7 @@ def test_table_without_text_is_refused(put: Any) -> None:
     with pytest.raises(InputError) as caught:
         read_tables([path])
     assert f"no text in column 'text' of {path}" in str(caught.value)
-    (chunk,) = stream_table(path)  # predict gives such rows back
+    (chunk,) = stream_table(path)  # predict writes such rows, too
     assert chunk.texts == ["", "  "]
 
 

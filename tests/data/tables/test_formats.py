@@ -1,4 +1,4 @@
-"""Reading tables: formats, odd texts, several tables at once, ids."""
+"""Reading tables: formats, unusual texts, several tables, ids."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def test_unicode_line_separators_do_not_end_a_record(put: Any) -> None:
     odd = "a\u2028b\x0bc\x0cd\x85e\x1cf"
     assert read_tables([put("t.csv", f"text\n{odd}\ng\n")]).corpus.texts == [odd, "g"]
     line = json.dumps({"text": odd}, ensure_ascii=False)
-    # control characters are escaped in JSON, the line separators of Unicode are not
+    # JSON escapes control characters, but not the line separators of Unicode.
     assert read_tables([put("t.jsonl", f"{line}\n{line}\n")]).corpus.texts == [odd, odd]
 
 
@@ -141,7 +141,7 @@ def test_paper_tables_are_read() -> None:
     assert (folder / "banking" / "train.tsv").read_bytes().count(b"\n") == 9_017  # with the header
 
 
-# Odd texts.
+# Unusual texts.
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_unusual_texts_are_kept(tmp_path: Path, put: Any, text: str, format: str
         path = put_parquet(tmp_path / "t.parquet", text=[text, "b"], label=["a", None])
     read = read_tables([path])
     assert read.corpus.texts == [text, "b"]
-    assert len(read.notes) == 1  # the guess
+    assert len(read.notes) == 1  # on guessed columns
 
 
 def test_nul_becomes_a_space(put: Any) -> None:
@@ -178,7 +178,7 @@ def test_rows_without_text_are_skipped_but_counted(put: Any) -> None:
     path = put("t.csv", 'text,label\na,x\n   ,y\n,z\n"\u3000\n",z\nb,\n\n\nc,x\n')
     read = read_tables([path])
     assert read.corpus.texts == ["a", "b", "c"]
-    assert read.corpus.ids == ["1", "5", "6"]  # blank lines are no rows
+    assert read.corpus.ids == ["1", "5", "6"]  # blank lines are not rows
     assert f"{path}: 3 rows have no text in column 'text' (first: row 2): skipped" in (read.notes)
 
 

@@ -1,4 +1,4 @@
-"""Streaming tables and lines: every row once, in flat memory, with the same columns."""
+"""Streaming tables and lines: every row once, in constant memory."""
 
 import io
 import itertools

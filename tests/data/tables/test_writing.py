@@ -1,4 +1,4 @@
-"""Writing tables: what goes in comes out, and nothing half-written is left behind."""
+"""Writing tables: round trips, types, and no incomplete files."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ def test_round_trip(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"round.{format}"
     with TableWriter(path, {"text": str, "label": str}) as table:
-        for text, label in rows:  # one batch a row
+        for text, label in rows:  # one batch per row
             table.write({"text": [text], "label": [label]})
     read = read_tables([path])
     assert read.corpus.texts == [clean_text(text) for text, _ in rows]
@@ -149,7 +149,7 @@ def test_the_table_appears_only_at_the_end(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk() -> Iterator[None]:
-    """Let no file grow past 32 KiB, as a full disk would not."""
+    """Limit files to 32 KiB, to simulate a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, hard))
     yield

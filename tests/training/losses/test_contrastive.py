@@ -1,4 +1,4 @@
-"""Contrastive losses against an obvious loop."""
+"""The contrastive loss, compared with a loop."""
 
 import math
 

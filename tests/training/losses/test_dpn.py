@@ -1,4 +1,4 @@
-"""Each equation against an obvious loop over texts and prototypes."""
+"""The equations of DPN, compared with loops over texts and prototypes."""
 
 import math
 

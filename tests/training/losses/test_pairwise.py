@@ -1,4 +1,4 @@
-"""Pairs of texts: similarities, masks, losses and thresholds against plain loops."""
+"""Pairwise losses: similarities, masks, losses and thresholds, compared with loops."""
 
 import math
 
@@ -18,7 +18,7 @@ from newfound.training.losses.pairwise import (
 
 
 def drawn(size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Logits [B, 4] and targets [B] of three labels and none."""
+    """Return logits [B, 4] and targets [B] of three labels or none."""
     draw = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(size, 4, generator=draw) + 1
     return logits, torch.randint(-1, 3, (size,), generator=draw)
@@ -57,7 +57,9 @@ def test_chosen_pairs_equal_a_loop(size: int, seed: int, upper: float, lower: fl
 
 def test_pair_with_labels_is_in_one_mask_only() -> None:
     similar = torch.tensor([[1.0, 0.99, 0.01], [0.99, 1.0, 0.5], [0.01, 0.5, 1.0]])
-    targets = torch.tensor([0, 1, 0])  # the similar two differ, the dissimilar two agree
+    targets = torch.tensor(
+        [0, 1, 0]
+    )  # different labels for the similar pair, equal ones for the dissimilar
     positive, negative = choose_pairs(similar, targets, 0.9, 0.4)
     assert not positive[0, 1]
     assert negative[0, 1]
@@ -87,7 +89,7 @@ def test_pair_loss_equals_a_loop(size: int, seed: int) -> None:
                 total -= math.log(max(s, 1e-10))
             if negative[i, j]:
                 total -= math.log(max(1 - s, 1e-10))
-    # Over all pairs, not over the chosen ones.
+    # The mean is over all pairs, not over the chosen ones.
     assert float(pair_loss(similar, positive, negative)) == pytest.approx(
         total / size**2, rel=1e-4, abs=1e-5
     )
@@ -98,7 +100,9 @@ def test_gradients_are_finite_for_equal_texts() -> None:
     logits[2] = -1  # opposite to the others: a cosine below the clamp
     logits.requires_grad_()
     similar = similarities(logits)
-    same = same_label(torch.tensor([0, 1, 0]))[1]  # equal texts of different labels, and opposites
+    same = same_label(torch.tensor([0, 1, 0]))[
+        1
+    ]  # equal texts with different labels, and opposite ones
     loss = pair_loss(similar, same, ~same)
     loss.backward()
     assert loss.isfinite()
@@ -127,12 +131,12 @@ def test_thresholds_meet_after_46_epochs() -> None:
         assert lower == pytest.approx(0.455 + 0.1 * 0.0099 * epoch)
         assert upper >= lower
     eta = 46 * 0.0099
-    assert 0.95 - eta < 0.455 + 0.1 * eta  # the next would cross
+    assert 0.95 - eta < 0.455 + 0.1 * eta  # the next thresholds would cross
 
 
 @pytest.mark.parametrize(("step", "epochs"), [(1.0, 1), (0.2, 3), (0.03, 16), (0.001, 451)])
 def test_larger_steps_take_fewer_epochs(step: float, epochs: int) -> None:
-    assert abs(len(threshold_schedule(step)) - epochs) <= 1  # a meeting point may be rounded away
+    assert abs(len(threshold_schedule(step)) - epochs) <= 1  # up to rounding
     assert len(threshold_schedule(step)) == sum(
         0.95 - i * step >= 0.455 + 0.1 * (i * step) for i in range(1000)
     )

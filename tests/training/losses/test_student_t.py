@@ -1,4 +1,4 @@
-"""The Student-t soft assignment against its formulas, entry by entry."""
+"""The Student-t soft assignment, compared with its formulas."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_target_equals_the_formula_over_all_texts() -> None:
         total = sum(q[i, j].item() ** 2 / f[j] for j in range(k))
         for j in range(k):
             assert math.isclose(p[i, j].item(), q[i, j].item() ** 2 / f[j] / total, rel_tol=1e-5)
-    # A batch's own shares give something else.
+    # The shares of a batch alone give another target.
     assert not torch.allclose(target_distribution(q[:3]), p[:3], atol=1e-3)
 
 
@@ -77,13 +77,13 @@ def test_empty_cluster_gives_finite_numbers() -> None:
     assert torch.isfinite(q.grad).all()
 
 
-def test_gradient_moves_texts_but_not_the_target() -> None:
+def test_gradient_moves_a_text_to_its_centre() -> None:
     features = torch.tensor([[0.2, 0.0], [1.0, 0.1]], requires_grad=True)
     centres = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
     q = soft_assignment(features, centres)
     self_training_loss(q, target_distribution(q)).backward()
     assert features.grad is not None
-    assert features.grad[0, 0] > 0  # a step down moves it to 0
+    assert features.grad[0, 0] > 0  # gradient descent moves it towards 0
 
 
 def test_distances_are_exact_far_from_the_origin_and_under_autocast() -> None:

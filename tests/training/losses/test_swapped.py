@@ -1,4 +1,4 @@
-"""The swapped pseudo-label loss against a loop."""
+"""The swapped-prediction loss, compared with a loop."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ OPTIONS: dict[str, Any] = {"temperature": 0.1, "epsilon": 0.05, "iterations": 3}
 def test_swapped_loss_equals_a_loop(size: int, waiting: int, k: int, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     first, second, queue = (2 * torch.rand(n, k, generator=draw) - 1 for n in (size, size, waiting))
-    balanced = sinkhorn(torch.cat([first, second, queue]), 0.05, 3)  # any order gives the same
+    pseudo_labels = sinkhorn(torch.cat([first, second, queue]), 0.05, 3)  # any order gives the same
     total = 0.0
     for i in range(size):
-        for scores, wanted in ((first[i], balanced[size + i]), (second[i], balanced[i])):
+        for scores, wanted in ((first[i], pseudo_labels[size + i]), (second[i], pseudo_labels[i])):
             chances = (scores / 0.1).softmax(0)
             total -= sum(float(wanted[j]) * float(chances[j].log()) for j in range(k))
     found = swapped_loss(first, second, queue, **OPTIONS)
@@ -36,8 +36,8 @@ def test_log_prior_multiplies_the_scores_before_the_transport(seed: int) -> None
     first, second, queue = (2 * torch.rand(n, 4, generator=draw) - 1 for n in (5, 5, 3))
     prior = torch.randn(13, 4, generator=draw)
     shares = (torch.cat([second, first, queue]) / 0.05).exp() * prior.exp()
-    balanced = sinkhorn(shares.log(), 1.0, 3)
-    wanted = F.cross_entropy(torch.cat([first, second]) / 0.1, balanced[:10])
+    pseudo_labels = sinkhorn(shares.log(), 1.0, 3)
+    wanted = F.cross_entropy(torch.cat([first, second]) / 0.1, pseudo_labels[:10])
     found = swapped_loss(first, second, queue, **OPTIONS, log_prior=prior)
     assert float(found) == pytest.approx(float(wanted), rel=1e-4)
 

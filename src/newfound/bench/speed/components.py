@@ -1,7 +1,7 @@
-"""The speed of parts of a run: encoding and k-means beside other packages, and training.
+"""The speed of parts of a run: training, and encoding and k-means compared with other packages.
 
-Every function returns measurements by name. Other packages and our own code take turns, so that a
-busy machine slows them alike.
+Every function returns measurements by name. Other packages and our own code take turns, so that
+other load on the machine affects both.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from newfound.training.masking import MaskedWords
 from newfound.training.optimiser import Optimiser, Term
 
 BATCH = 64
-SHARE = 0.15  # of words that are masked
+SHARE = 0.15  # of masked words
 
 
 def measure_encoding(
@@ -42,9 +42,9 @@ def measure_encoding(
     texts : list of str
         The texts to encode.
     repeats : int
-        Seconds are medians of so many runs.
+        Number of runs whose median is reported.
     peer, quantised : callable or None
-        The same encoder in sentence-transformers and in int8; None leaves it out.
+        The same encoder in sentence-transformers and in int8; None skips it.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def _cosine(reference: np.ndarray, sample: list[str], other: Callable[[list[str]
 
 
 def measure_kmeans(features: np.ndarray, k: int, repeats: int, starts: int = 10) -> Measures:
-    """Measure our k-means and scikit-learn's on the same features with equally many starts."""
+    """Measure our k-means and that of scikit-learn on the same features and number of starts."""
     from sklearn.cluster import KMeans
 
     points, inertia = torch.from_numpy(features), {}
@@ -95,7 +95,7 @@ def measure_kmeans(features: np.ndarray, k: int, repeats: int, starts: int = 10)
 
 
 def measure_training(encoder: Encoder, texts: list[str], repeats: int) -> Measures:
-    """Measure a pass over `texts` in texts per second, by what learns and what is cached."""
+    """Measure training epochs in texts per second, by trained layers and cached layers."""
     start = {name: value.clone() for name, value in encoder.backbone.state_dict().items()}
     depth = encoder.backbone.shape.layers
     upper = max(1, depth // 2)
@@ -127,7 +127,7 @@ def measure_training(encoder: Encoder, texts: list[str], repeats: int) -> Measur
 def _epoch(
     encoder: Encoder, texts: list[str], frozen: int, head: str, kind: str
 ) -> Callable[[], None]:
-    """Return a function that makes one pass over the texts; the cache is filled before."""
+    """Return a function that trains for one epoch; the feature cache is filled before."""
     model = EncoderFeatures(encoder, head=head, frozen_layers=frozen)
     tokens = tokenize(encoder.tokenizer, texts, encoder.max_tokens)
     inputs = run_frozen(model, tokens)

@@ -1,9 +1,8 @@
-"""The speed of DPN on a GPU: an epoch beside a plain implementation and a lower bound, whole runs.
+"""The speed of DPN on a GPU: epochs, compared with a plain version and a lower bound; whole runs.
 
-The plain implementation follows the code that the paper's authors released: texts are padded to
-the longest of all, frozen layers run again in every epoch, the whole vocabulary is scored at every
-position, in full precision, one kernel at a time. It is timed over some steps and scaled to an
-epoch.
+The plain implementation follows the authors' released code: texts are padded to the longest one,
+frozen layers run again in every epoch, the whole vocabulary is scored at every position, in full
+precision, one kernel at a time. A few steps are timed and scaled to an epoch.
 """
 
 import time
@@ -32,10 +31,10 @@ from newfound.training.masking import mask_words
 from newfound.training.preparation import Prepared, prepare
 from newfound.training.pretraining import frozen_count
 
-SHORT_RUN, LONG_RUN = 3, 9  # epochs; their difference leaves out what is done once
+SHORT_RUN, LONG_RUN = 3, 9  # epochs; the difference excludes work that is done once
 PLAIN_STEPS = 20
-PLAIN_BATCH = 32  # of the released code's pretraining
-# What a device can do, measured: bfloat16 products of large matrices in FLOP/s, copying in bytes/s.
+PLAIN_BATCH = 32  # of pretraining in the released code
+# Measured peak rates of a device: bfloat16 products of large matrices in FLOP/s, copies in bytes/s.
 PEAKS = {"NVIDIA H200": (788e12, 4.3e12)}
 ADAM_BYTES = (
     34  # per weight and step: weight, gradient and two means in fp32, and the bfloat16 copy
@@ -43,7 +42,7 @@ ADAM_BYTES = (
 
 
 def measure_runs(folder: Path, encoder: str, seed: int) -> Measures:
-    """Measure a run of DPN on each data set in a folder, and BANKING's without our shortcuts."""
+    """Measure a run of DPN on each data set in a folder, and a plain run on BANKING."""
     found = {}
     for name in (name for name in DATA_SETS if (folder / name).is_dir()):
         data = read_data_set(folder, name)
@@ -139,8 +138,8 @@ def least_cost(
 ) -> dict[str, Any]:
     """Return the arithmetic and the optimiser's memory traffic that an epoch cannot avoid.
 
-    Every token meets each weight of a trained layer three times (forward, and twice backward), with
-    one product and one sum each; lower layers are cached. Activations are not counted.
+    Every token uses each weight of a trained layer three times (once forward, twice backward), with
+    one multiplication and one addition each; lower layers are cached. Activations are not counted.
     """
     shape, n = encoder.backbone.shape, len(task.texts)
     rows = n if masked else len(task.unlabelled)

@@ -17,7 +17,7 @@ from newfound.encoding.backbone import Architecture
 from newfound.encoding.loading import load_encoder
 from newfound.files import write_json
 
-SMALL = 10_000  # texts that larger tables are compared with
+SMALL = 10_000  # texts of the table that larger ones are compared with
 CATEGORIES = 50
 POINTS, WIDTH, CLUSTERS = 1_000_000, 384, 200
 
@@ -25,10 +25,9 @@ POINTS, WIDTH, CLUSTERS = 1_000_000, 384, 200
 def measure_predict(folder: Path, encoder: str, texts: int) -> Measures:
     """Measure `newfound predict` on growing tables of generated texts, with a tiny encoder.
 
-    The encoder is a random BERT of one layer, because what grows with the table is measured:
-    reading, batching and writing. Seconds per text say nothing about the real encoder, which
-    `prediction.measure_prediction` measures. A batch's own memory does not depend on how many
-    batches follow.
+    The encoder is a random BERT with one layer, because only the parts that grow with the table are
+    measured: reading, batching and writing. `prediction.measure_prediction` measures a real
+    encoder.
 
     Parameters
     ----------

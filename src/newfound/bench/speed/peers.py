@@ -1,7 +1,7 @@
-"""Other packages on the same texts and encoder; each runs in a process of its own.
+"""Other packages on the same texts and encoder, each in its own process.
 
 `python -m newfound.bench.speed.peers NAME TABLE ENCODER K` prints one JSON object. The encoder is
-loaded before the clock starts, which favours the peer: our own command is timed with its imports.
+loaded before timing starts, which favours the other package: our command is timed with its imports.
 """
 
 import csv
@@ -58,7 +58,7 @@ def main(name: str, table: str, encoder: str, k: str) -> None:
     from sentence_transformers import SentenceTransformer
 
     if PACKAGES[name] == "bertopic":
-        import bertopic as _  # noqa: F401 - imports are not the peer's work
+        import bertopic as _  # noqa: F401 - the time of imports is not counted
     model = SentenceTransformer(encoder, device="cpu")
     model.encode(texts[:32])
     loaded = time.perf_counter()

@@ -1,9 +1,9 @@
 """`newfound predict` with the real encoder, in full precision and in int8, on distinct texts.
 
 1. `newfound discover --effort fast` makes a model from a sample of BANKING.
-2. int8 is calibrated once, before the clock starts; the run folder keeps the result.
-3. fp32 and int8 take turns, each in a process of its own, with its imports and the table's
-   reading and writing.
+2. int8 is calibrated once, before timing starts; the result is stored in the run folder.
+3. fp32 and int8 take turns, each in its own process, including imports and reading and writing of
+   tables.
 """
 
 import csv
@@ -32,16 +32,16 @@ def measure_prediction(
     encoder : str
         Short name, folder or Hub id of the encoder.
     sample : Sample
-        The texts that the model is made from.
+        The texts that the model is trained on.
     texts : sequence of str
         The texts to predict.
     repeats : int
-        Seconds are medians of so many runs.
+        Number of runs whose median is reported.
 
     Returns
     -------
     dict
-        One measurement for fp32 and, where openvino and nncf are installed, one for int8.
+        One measurement for fp32 and, if openvino and nncf are installed, one for int8.
     """
     run = _discover(folder, encoder, sample)
     flags: dict[str, list[str]] = {"fp32": []}
@@ -67,7 +67,7 @@ def int8_installed() -> bool:
 
 
 def _discover(folder: Path, encoder: str, sample: Sample) -> Path:
-    """Make a run folder from the sample and return its path."""
+    """Discover the categories of the sample and return the run folder."""
     table, run = sample.write(folder / "sample.csv"), folder / "run"
     columns = ["--text-column", "text", "--label-column", "label"]
     settings = ["--encoder", encoder, "--effort", "fast", *ON_CPU]

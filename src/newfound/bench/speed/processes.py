@@ -1,4 +1,4 @@
-"""Run a command as a user would, with its seconds and its peak memory."""
+"""Run a command in its own process and measure its time and peak memory."""
 
 import json
 import subprocess
@@ -13,14 +13,14 @@ from newfound.errors import InputError
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that has ended without an error."""
+    """A process that ended without an error."""
 
     seconds: float
     peak_mb: float
     output: str
 
 
-# A child's peak begins with its parent's size, so a small process stands between the two.
+# The peak of a child includes the memory of its parent, so a small process is in between.
 BETWEEN = """
 import json, os, subprocess, sys, time
 begun = time.perf_counter()

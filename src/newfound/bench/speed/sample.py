@@ -1,4 +1,4 @@
-"""Texts that the speed of a command is measured on, drawn from the paper's data sets."""
+"""Samples of the paper's data sets for measurements of speed."""
 
 import csv
 import random
@@ -19,12 +19,12 @@ class Sample:
     """Texts of which some are labelled: 75% of categories known, 10% of their texts labelled."""
 
     texts: list[str]
-    labels: list[str]  # "" where there is none
+    labels: list[str]  # "" for an unlabelled text
     truth: list[str]
     known: list[str]
 
     def write(self, path: Path) -> Path:
-        """Write the texts and labels as the CSV file that a user would have."""
+        """Write the texts and labels as CSV."""
         with path.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["text", "label"])
@@ -42,7 +42,7 @@ class Sample:
 
 
 def draw_sample(data: DataSet, count: int, seed: int = 0) -> Sample:
-    """Draw `count` training texts, then the labels that are given, category by category."""
+    """Draw `count` training texts, and then the labelled ones by category."""
     rng = random.Random(seed)
     rows = list(range(len(data.texts["train"])))
     if count < len(rows):

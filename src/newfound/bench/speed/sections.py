@@ -1,4 +1,4 @@
-"""The sections of `newfound bench speed`; each is measured as one result line."""
+"""The sections of `newfound bench speed`; each gives one result line."""
 
 import csv
 import importlib.util
@@ -42,7 +42,7 @@ class SpeedOptions:
     texts : int
         Texts per sample.
     repeats : int
-        Seconds are medians of so many runs.
+        Number of runs whose median is reported.
     encoder : str
         Short name, folder or Hub id of the encoder.
     efforts : tuple of str
@@ -155,7 +155,7 @@ def _training(options: SpeedOptions) -> tuple[Measures, list[str]]:
 
 
 def _kmeans(options: SpeedOptions) -> tuple[Measures, list[str]]:
-    """Measure k-means on all training texts beside scikit-learn."""
+    """Measure k-means on all training texts, compared with scikit-learn."""
     from newfound.bench.speed.components import measure_kmeans
 
     texts = options.data.texts["train"]  # all of them, not a sample
@@ -165,7 +165,7 @@ def _kmeans(options: SpeedOptions) -> tuple[Measures, list[str]]:
 
 
 def _discover(options: SpeedOptions) -> tuple[Measures, list[str]]:
-    """Measure `newfound discover` beside peers, each in a process of its own."""
+    """Measure `newfound discover` and other packages, each in its own process."""
     notes = []
     peers = [name for name, package in PACKAGES.items() if _installed(package)]
     notes += [f"{n} is not installed: skipped" for n in PACKAGES if n not in peers]
@@ -200,7 +200,7 @@ def _predicted(path: Path) -> list[str]:
 
 
 def _medians(runs: Sequence[tuple[float, Finished, float | None]]) -> dict[str, Any]:
-    """Return medians and the mean accuracy over repeats, each with its own sample and seed."""
+    """Return median seconds and mean accuracy over repeats with different samples and seeds."""
     right = [accuracy for _, _, accuracy in runs if accuracy is not None]
     return {
         "seconds": statistics.median(seconds for seconds, _, _ in runs),
@@ -258,7 +258,7 @@ def _growth(options: SpeedOptions) -> tuple[Measures, list[str]]:
     with tempfile.TemporaryDirectory(prefix="newfound-") as folder:
         measures = measure_predict(Path(folder), options.encoder, options.growth_texts)
     if options.growth_texts <= SMALL:
-        return measures, ["few texts: k-means on a million points is left out"]
+        return measures, ["few texts: k-means on a million points was skipped"]
     return measures | measure_large_kmeans(), []
 
 
@@ -301,7 +301,7 @@ def _plain(options: SpeedOptions) -> Any:
 
 
 def _folder(encoder: str) -> str:
-    """Return the folder of the encoder's files: peers cannot read our short names."""
+    """Return the folder of the encoder; other packages do not know our short names."""
     from newfound.encoding.loading import find_folder
 
     return str(find_folder(encoder))
@@ -313,7 +313,7 @@ def _installed(package: str) -> bool:
 
 
 def chosen_sections(text: str | None) -> list[str]:
-    """Return the sections that --only names; without it those that take minutes on a CPU."""
+    """Return the sections given by --only; by default those that take minutes on a CPU."""
     if text is None:
         return [section for section in MEASURE if section not in WHEN_NAMED]
     named = [part.strip() for part in text.split(",") if part.strip()]

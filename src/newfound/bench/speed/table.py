@@ -18,7 +18,7 @@ TITLES = {
     "epochs": "An epoch of DPN, ours and the plain way, and what it must cost at least",
     "runs": "A whole run of DPN, alone on the device",
 }
-# What the others are compared with, and how the comparison reads.
+# The row that others are compared with, and the heading of that comparison.
 AGAINST = {
     "encoding": ("sentence-transformers", "times as fast as sentence-transformers"),
     "training": ("forward", "texts/s, relative to a forward pass"),
@@ -103,7 +103,7 @@ def cell(value: Any, form: str) -> str:
 
 
 def _row_title(section: str, name: str) -> str:
-    """Return what the table calls a measurement."""
+    """Return the name of a measurement in the table."""
     if section == "discover":
         return NAMES.get(name, name)
     if section == "growth" and name.startswith("predict"):
@@ -112,7 +112,7 @@ def _row_title(section: str, name: str) -> str:
 
 
 def _conditions(line: Line) -> str:
-    """Return what a section was measured with: device, encoder, repeats, texts, notes."""
+    """Return the conditions of a section: device, encoder, repeats, texts, notes."""
     config, section = line["config"], line["method"]
     notes = [note for note in line.get("notes", []) if note]
     if section == "growth":

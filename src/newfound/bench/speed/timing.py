@@ -14,10 +14,10 @@ def time_in_turns(work: Mapping[str, Callable[[], Any]], repeats: int) -> Measur
     Parameters
     ----------
     work : mapping of str to callable
-        The functions by the name of their measurement. They take turns, so that a busy machine
-        slows all of them alike.
+        Functions by the name of their measurement. They take turns, so that other load on the
+        machine affects all of them.
     repeats : int
-        How often each function is run.
+        Number of runs per function.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def time_in_turns(work: Mapping[str, Callable[[], Any]], repeats: int) -> Measur
 
 
 def with_rates(measures: Measures, texts: int) -> Measures:
-    """Add texts per second to measurements that each read `texts` texts."""
+    """Add texts per second to measurements of `texts` texts each."""
     for measure in measures.values():
         measure["texts_per_second"] = round(texts / measure["seconds"], 1)
     return measures
