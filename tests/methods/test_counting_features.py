@@ -1,4 +1,7 @@
-"""Every method counts categories in `fit` with the features that `newfound estimate` uses."""
+"""Methods count categories in `fit` with the features that `newfound estimate` uses.
+
+The method `newfound` counts in a way of its own: see test_merging and test_method there.
+"""
 
 from dataclasses import fields
 from typing import Any

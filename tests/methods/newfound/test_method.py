@@ -1,5 +1,8 @@
 """The method newfound as a whole, on easy data."""
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +13,19 @@ from support.small_texts import KNOWN, SmallTask, small_task
 from newfound.clustering.assignment import assign
 from newfound.clustering.lloyd import Clustering
 from newfound.clustering.metrics import accuracy
+from newfound.config import settings_of
 from newfound.data.task import Task, make_task
 from newfound.encoding.loading import load_encoder
 from newfound.methods import resolve_config
 from newfound.methods.fitted import Fitted
 from newfound.methods.newfound import config, contrast, initialisation, method, pseudo_labels
-from newfound.methods.newfound.config import INITIALISATION_EPOCHS, MIN_STEPS, enough_epochs
+from newfound.methods.newfound.class_prior import WEAK, uniform_prior
+from newfound.methods.newfound.config import (
+    INITIALISATION_EPOCHS,
+    MIN_STEPS,
+    NewfoundConfig,
+    enough_epochs,
+)
 from newfound.progress import Stages
 from newfound.training import swapped_prediction
 from newfound.training.swapped_prediction import SwappedPredictionConfig
@@ -42,7 +52,7 @@ def predicted(fitted: Fitted) -> np.ndarray:
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
 def test_an_easy_task_is_solved(tiny_encoder: str, effort: str) -> None:
     small = small_task()
-    fitted = fit(tiny_encoder, as_task(small), effort)
+    fitted = fit(tiny_encoder, as_task(small), effort, initialisations=2)
     assert accuracy(predicted(fitted), small.truth, KNOWN).all > 90
     learnt = [line for line in fitted.history if line["stage"] != "pretraining"]
     epochs = enough_epochs(2, len(small.texts), 256)
@@ -55,15 +65,106 @@ def test_an_easy_task_is_solved(tiny_encoder: str, effort: str) -> None:
     assert np.mean(right) > 0.9  # the first prototypes carry the labels' names
 
 
+# Six groups of words, one for each category; all are in the tiny encoder's vocabulary.
+GROUPS = (
+    "card lost pay bill money",
+    "trip flight hotel book travel",
+    "music play song loud stop",
+    "weather rain sun cold warm",
+    "the my a please help",
+    "bank cash day me now",
+)
+
+
+def table(sizes: Sequence[int], labels: Sequence[int]) -> tuple[Task, np.ndarray]:
+    """Make texts of up to six categories, the first of each labelled; return their truth too."""
+    draw = random.Random(0)
+    texts: list[str] = []
+    targets: list[int] = []
+    truth: list[str] = []
+    for category, (words, size) in enumerate(zip(GROUPS, sizes, strict=False)):
+        found: dict[str, None] = {}
+        while len(found) < size:
+            found[" ".join(draw.sample(words.split(), 4))] = None
+        texts += found
+        labelled = labels[category] if category < len(labels) else 0
+        targets += [category] * labelled + [-1] * (size - labelled)
+        truth += [str(category)] * size
+    names = [str(category) for category in range(len(labels))]
+    return make_task(texts, np.array(targets), names, len(sizes)), np.array(truth, object)
+
+
+UNEVEN = ([100, 50, 20, 80, 40, 12], [10, 10, 10])
+ABSENT = ([10, 40, 40, 40, 40, 40], [10, 10, 10])  # all of the first are labelled
+
+
+@pytest.mark.parametrize("cut", [UNEVEN, ABSENT], ids=["uneven", "a known category is absent"])
+def test_ten_labels_per_category_are_enough(
+    tiny_encoder: str, cut: tuple[list[int], list[int]]
+) -> None:
+    task, truth = table(*cut)
+    found = predicted(fit(tiny_encoder, task))
+    free = task.unlabelled
+    assert accuracy(found[free], truth[free], set(task.known)).all > 90
+    known = free[np.isin(truth[free], task.known)]
+    assert np.mean(found[known] == truth[known].astype(int)) > 0.9  # by their own number
+
+
+def test_uneven_categories_are_not_found_with_strictly_equal_sizes(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the class prior is for: held to equal sizes, large categories are torn apart."""
+    monkeypatch.setattr(
+        initialisation, "estimate_class_prior", lambda *given: uniform_prior(given[-1], 1.0)
+    )
+    task, truth = table(*UNEVEN)
+    found, free = predicted(fit(tiny_encoder, task)), task.unlabelled
+    assert accuracy(found[free], truth[free], set(task.known)).all < 80
+
+
+@pytest.mark.parametrize("cut", [UNEVEN, ABSENT], ids=["uneven", "a known category is absent"])
+def test_fit_counts_categories_as_the_estimate_does(
+    tiny_encoder: str, cut: tuple[list[int], list[int]]
+) -> None:
+    given, truth = table(*cut)
+    task = replace(given, n_categories=None)
+    settings = resolve_config("newfound", "fast", QUICK)
+    encoder = load_encoder(tiny_encoder)
+    estimated = method.estimate(task, encoder, settings, seed=0, stages=Stages(False))
+    fitted = fit(tiny_encoder, task)
+    assert fitted.estimate == estimated
+    assert len(fitted.prototypes) == estimated.n_categories
+    # Texts of a large category that lack the same word are close, so some of it stays cut.
+    assert 5 <= estimated.n_categories <= 9
+    free = task.unlabelled
+    assert accuracy(predicted(fitted)[free], truth[free], set(task.known)).all > 80
+
+
+@pytest.mark.parametrize(
+    ("sizes", "labels"),
+    [([8], [2]), ([4, 4], [1]), ([1, 1, 1, 1, 1, 6], [1, 1, 1]), ([10, 10], [10, 9])],
+    ids=["8 texts", "one known category", "categories of one text", "all labelled but one"],
+)
+@pytest.mark.parametrize("counted", [True, False])
+def test_tiny_tables_are_fitted(
+    tiny_encoder: str, sizes: list[int], labels: list[int], counted: bool
+) -> None:
+    task, _ = table(sizes, labels)
+    fitted = fit(tiny_encoder, replace(task, n_categories=None if counted else len(sizes)))
+    assert np.isfinite(fitted.prototypes).all()
+    assert len(fitted.prototypes) >= len(labels)
+
+
 def test_the_same_seed_gives_the_same_result(tiny_encoder: str) -> None:
-    one, other = (fit(tiny_encoder, as_task(small_task()), "best") for _ in range(2))
+    task = as_task(small_task())
+    one, other = (fit(tiny_encoder, task, "best", initialisations=1) for _ in range(2))
     np.testing.assert_array_equal(one.prototypes, other.prototypes)
 
 
 def test_no_labels_at_all(tiny_encoder: str) -> None:
     small = small_task()
     nobody = make_task(small.texts, np.full(len(small.texts), -1), [], 4)
-    fitted = fit(tiny_encoder, nobody, "best")
+    fitted = fit(tiny_encoder, nobody, "best", initialisations=2)
     assert accuracy(predicted(fitted), small.truth, set()).all > 80
 
 
@@ -73,11 +174,12 @@ def test_history_holds_the_losses_of_every_initial_clustering(tiny_encoder: str)
     fitted = fit(tiny_encoder, task, initialisations=3, initialisation_rounds=2)
     lines = [line for line in fitted.history if line["stage"] == "initialisation"]
     epochs = enough_epochs(INITIALISATION_EPOCHS, len(task.texts), 256)
-    assert [line["epoch"] for line in lines] == list(range(1, 3 * 2 * epochs + 1))
-    order = [(run, turn) for run in (1, 2, 3) for turn in (1, 2) for _ in range(epochs)]
+    assert [line["epoch"] for line in lines] == list(range(1, (1 + 3 * 2) * epochs + 1))
+    order = [(0, 0)] * epochs  # the round that finds the class prior
+    order += [(run, turn) for run in (1, 2, 3) for turn in (1, 2) for _ in range(epochs)]
     assert [(line["run"], line["round"]) for line in lines] == order
-    last = {line["run"]: line["pseudo_labels"] for line in lines}
-    (chosen,) = {line["run"] for line in lines if line["chosen"]}
+    last = {line["run"]: line["pseudo_labels"] for line in lines if line["run"]}
+    (chosen,) = {line["run"] for line in lines if line["chosen"]} - {0}
     assert last[chosen] == min(last.values())
 
 
@@ -93,29 +195,24 @@ def test_pseudo_label_training_uses_the_settings_of_the_method(
 
     monkeypatch.setattr(pseudo_labels, "train_swapped", watched)
     monkeypatch.setattr(config, "MIN_STEPS", 0)
-    own = {
-        "pseudo_label_learning_rate": 0.003,
-        "pseudo_label_temperature": 0.2,
-        "sinkhorn_iterations": 5,
-        "queue": 7,
-    }
-    batches = {"batch": 20, "labelled_batch": 5}
-    fit(tiny_encoder, as_task(small_task()), initialisation_rounds=3, **batches, **own)
+    own = {"pseudo_label_learning_rate": 0.003, "batch": 20}
+    fit(tiny_encoder, as_task(small_task()), initialisation_rounds=3, **own)
     *rounds, last = seen
-    assert (last.epochs, last.learning_rate, last.queue) == (2, 0.003, 7)
-    assert len(rounds) == 3
+    assert (last.epochs, last.learning_rate, last.queue) == (2, 0.003, config.QUEUE)
+    assert len(rounds) == 1 + 3
     for each in rounds:  # rounds have their own length and learning rate
-        assert (each.epochs, each.learning_rate, each.queue) == (4, 0.002, 16)
-    for each in seen:
-        assert (each.temperature, each.sinkhorn_iterations) == (0.2, 5)
-        assert (each.batch, each.labelled_batch) == (20, 5)
+        assert (each.epochs, each.learning_rate) == (4, config.INITIALISATION_LEARNING_RATE)
+    assert {each.batch for each in seen} == {20}
+    best = resolve_config("newfound", "best", None)
+    assert best.pseudo_labels(9000).queue == config.ENCODER_QUEUE
+    assert best.initialisation(9000).queue == config.QUEUE
 
 
 @pytest.mark.parametrize("lsa", [False, True])
 def test_lsa_features_are_used_in_initialisation_and_log_odds_only(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, lsa: bool
 ) -> None:
-    widths: dict[str, list[int]] = {"nearest_neighbours": [], "best_initial_clustering": []}
+    widths: dict[str, list[int]] = {"nearest_neighbours": [], "initial_clustering": []}
 
     def watch(module: Any, name: str) -> None:
         real = getattr(module, name)
@@ -128,11 +225,12 @@ def test_lsa_features_are_used_in_initialisation_and_log_odds_only(
 
     watch(method, "nearest_neighbours")
     watch(contrast, "nearest_neighbours")
-    watch(method, "best_initial_clustering")
+    watch(method, "initial_clustering")
     monkeypatch.setattr(config, "MIN_STEPS", 0)
-    fitted = fit(tiny_encoder, as_task(small_task()), lsa_features=lsa, epochs=3, refresh=1)
+    monkeypatch.setattr(contrast, "REFRESH", 1)
+    fitted = fit(tiny_encoder, as_task(small_task()), lsa_features=lsa, epochs=3)
     width = fitted.prototypes.shape[1]  # prediction uses no LSA features
-    (joint,) = widths["best_initial_clustering"]
+    (joint,) = widths["initial_clustering"]
     assert (joint > width) == lsa
     # Log-odds, then the contrast, whose neighbours are found again twice, then log-odds again.
     assert widths["nearest_neighbours"] == [joint, width, width, width, joint]
@@ -140,8 +238,8 @@ def test_lsa_features_are_used_in_initialisation_and_log_odds_only(
 
 def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    priors: list[bool] = []
-    uniform: list[bool] = []
+    priors: set[bool] = set()
+    held: list[tuple[float, bool]] = []
 
     def watch(module: Any, name: str) -> None:
         real = getattr(module, name)
@@ -153,36 +251,33 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(module, name, watched)
 
     watch(initialisation, "split_merge")
+    watch(initialisation, "estimate_class_prior")
     watch(pseudo_labels, "split_merge_directions")
-    farthest: list[float] = []
-    move = method.move_known_out
-    monkeypatch.setattr(
-        method, "move_known_out", lambda *given: (farthest.append(given[-1]), move(*given))[1]
-    )
     real = swapped_prediction.swapped_loss
 
     def loss(*given: Any, log_prior: Any, class_prior: Any, **more: Any) -> torch.Tensor:
-        priors.append(log_prior is not None)
-        uniform.append(bool((class_prior == 1 / len(class_prior)).all()))
+        priors.add(log_prior is not None)
+        held.append((more["strength"], bool((class_prior == class_prior[0]).all())))
         return real(*given, log_prior=log_prior, class_prior=class_prior, **more)
 
     monkeypatch.setattr(swapped_prediction, "swapped_loss", loss)
     monkeypatch.setattr(config, "MIN_STEPS", 0)
     task = as_task(small_task())
     fit(tiny_encoder, task, pseudo_label_epochs=6)
-    # After k-means and before the third epoch of four in each of two rounds; never afterwards.
-    assert called == ["split_merge", *["split_merge_directions"] * 2]
-    assert set(priors) == {True}
-    assert set(uniform) == {False}
+    # After k-means and before the third epoch of four in each round; never afterwards.
+    moves = "split_merge_directions"
+    assert called == ["split_merge", moves, "estimate_class_prior", moves, moves]
+    assert priors == {True}
+    assert held[0] == (WEAK, True)
+    assert not held[-1][1]
     called.clear()
     priors.clear()
-    uniform.clear()
-    left_out = {"split_merge_every": 0, "known_prior": False, "class_prior": False}
-    fit(tiny_encoder, task, pseudo_label_epochs=6, known_farther=0.0, **left_out)
+    held.clear()
+    left_out = {"split_merge": False, "known_prior": False, "class_prior": False}
+    fit(tiny_encoder, task, pseudo_label_epochs=6, **left_out)
     assert called == []
-    assert farthest == [0.2, 0.0]
-    assert set(priors) == {False}
-    assert set(uniform) == {True}
+    assert priors == {False}
+    assert set(held) == {(WEAK, True)}
 
 
 def test_split_merge_finds_a_category_absorbed_by_a_known_one(
@@ -208,14 +303,18 @@ def test_split_merge_finds_a_category_absorbed_by_a_known_one(
     still: dict[str, Any] = {"initialisation_rounds": 0, "pseudo_label_learning_rate": 0.0}
     scores = {
         moving: accuracy(
-            predicted(fit(tiny_encoder, task, split_merge_every=moving, **still)),
+            predicted(fit(tiny_encoder, task, split_merge=moving, **still)),
             small.truth,
             KNOWN,
         ).all
-        for moving in (0, 2)
+        for moving in (False, True)
     }
-    assert scores[0] < 80
-    assert scores[2] > 95
+    assert scores[False] < 80
+    assert scores[True] > 95
+
+
+def test_the_method_has_few_settings() -> None:
+    assert len(list(settings_of(NewfoundConfig))) <= 18
 
 
 @pytest.mark.parametrize("texts", [1, 255, 256, 257, 1095, 4000, 90000])
