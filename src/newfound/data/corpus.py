@@ -29,6 +29,7 @@ class Corpus:
 
     Examples
     --------
+    >>> from newfound.data.corpus import Corpus
     >>> corpus = Corpus.from_lists(["lost my card", "what is my PIN"], ["card", None])
     >>> corpus.known, corpus.targets.tolist()
     (['card'], [0, -1])
