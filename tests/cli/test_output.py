@@ -141,7 +141,7 @@ def test_methods_print_json(command: Command) -> None:
     assert set(one["efforts"]) == {"fast", "balanced", "best"}
 
 
-def test_json_has_no_nan_and_only_what_the_encoding_can_print(
+def test_json_has_no_nan_and_only_encodable_characters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Latin:
