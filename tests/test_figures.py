@@ -67,7 +67,7 @@ def some_map(texts: int, known: int, novel: int) -> tuple[np.ndarray, np.ndarray
     return positions, assigned, ["known"] * known + ["novel"] * novel
 
 
-def test_the_map_shows_every_text_in_the_colours_of_its_kind() -> None:
+def test_map_shows_every_text_in_the_colours_of_its_kind() -> None:
     positions, assigned, kinds = some_map(500, 5, 3)
     figure = draw_map(positions, assigned, [f"name {i}" for i in range(8)], kinds)
     assert drawn(figure).startswith(PNG)
@@ -117,7 +117,7 @@ def test_any_name_can_be_drawn() -> None:
         assert drawn(draw_estimate([2, 3], [0.1, 0.2], 3, 2, 3, name)).startswith(PNG)
 
 
-def test_a_name_is_broken_at_its_joints() -> None:
+def test_names_are_broken_at_spaces_underscores_and_hyphens() -> None:
     assert _lines("card_payment_wrong_exchange_rate") == ["card_payment_", "wrong_exchange_rate"]
     assert _lines("short name") == ["short name"]
 
@@ -129,7 +129,7 @@ def test_categories_without_texts_and_kinds_without_categories_are_drawn() -> No
     assert "novel" not in words(figure)
 
 
-def test_the_matching_shows_the_distances_and_where_the_novel_ones_begin() -> None:
+def test_matching_shows_distances_and_the_border_of_novel_categories() -> None:
     distances = np.arange(12.0).reshape(3, 4)
     figure = draw_matching(distances, ["a", "b", "c"], ["a", "b", "c", "new"])
     axes = figure.axes[0]
@@ -142,7 +142,7 @@ def test_the_matching_shows_the_distances_and_where_the_novel_ones_begin() -> No
     assert max(many.get_size_inches()) <= 16
 
 
-def test_the_estimate_shows_curve_number_and_range() -> None:
+def test_estimate_shows_scores_number_and_range() -> None:
     figure = draw_estimate([5, 10, 20], [0.1, 0.5, 0.2], 11, 8, 15, "because it is so.")
     axes = figure.axes[0]
     assert list(axes.lines[0].get_xdata()) == [5, 10, 20]
@@ -153,7 +153,7 @@ def test_the_estimate_shows_curve_number_and_range() -> None:
     assert "Because it is so." in words(figure)
 
 
-def test_figures_of_a_fit_and_of_its_run_folder_are_the_same(
+def test_figures_of_a_fit_equal_those_of_its_run_folder(
     fitted: CategoryDiscoverer, tmp_path: Path
 ) -> None:
     for figure in (fitted.plot_map(), fitted.plot_matching(), fitted.plot_estimate()):
@@ -167,7 +167,7 @@ def test_figures_of_a_fit_and_of_its_run_folder_are_the_same(
     assert pyplot is None or not pyplot.get_fignums()  # nothing is left in a global list
 
 
-def test_a_fitted_discoverer_shows_its_categories_and_escapes_them(
+def test_fitted_estimator_shows_escaped_categories_in_a_notebook(
     fitted: CategoryDiscoverer,
 ) -> None:
     html = fitted._repr_mimebundle_()["text/html"]
@@ -180,7 +180,7 @@ def test_a_fitted_discoverer_shows_its_categories_and_escapes_them(
     assert list(fitted.categories_["size"]) == [c.size for c in fitted.model_.categories]
 
 
-def test_the_report_of_a_fitted_discoverer(fitted: CategoryDiscoverer, tmp_path: Path) -> None:
+def test_fitted_estimator_writes_a_report(fitted: CategoryDiscoverer, tmp_path: Path) -> None:
     path = fitted.report(tmp_path / "found.html")
     assert path == tmp_path / "found.html"
     assert "help my lost card" in path.read_text()
@@ -189,7 +189,9 @@ def test_the_report_of_a_fitted_discoverer(fitted: CategoryDiscoverer, tmp_path:
         fitted.report(tmp_path / "missing" / "found.html")
 
 
-def test_what_cannot_be_shown_is_said(fitted: CategoryDiscoverer, tmp_path: Path) -> None:
+def test_missing_matching_or_estimate_is_an_error(
+    fitted: CategoryDiscoverer, tmp_path: Path
+) -> None:
     for show in ("plot_map", "plot_matching", "plot_estimate"):
         with pytest.raises(NotFittedError):
             getattr(CategoryDiscoverer(), show)()
@@ -212,7 +214,7 @@ def test_what_cannot_be_shown_is_said(fitted: CategoryDiscoverer, tmp_path: Path
     assert "<table" in loaded._repr_html_()
 
 
-def test_without_matplotlib_the_extra_is_named(
+def test_error_without_matplotlib_names_the_extra(
     fitted: CategoryDiscoverer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "newfound.figures")

@@ -31,7 +31,7 @@ def half_a_folder(folder: Path, error: BaseException) -> None:
         raise error
 
 
-def test_text_is_written_as_it_is(tmp_path: Path) -> None:
+def test_text_is_written_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "né\n")
     write_text(path, "schön \U0001f600\n")
@@ -39,7 +39,7 @@ def test_text_is_written_as_it_is(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"a.txt"}
 
 
-def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
+def test_new_file_has_default_permissions(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_text(tmp_path / "a.txt", "x")
@@ -52,7 +52,7 @@ def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
     with pytest.raises(KeyError):
@@ -63,12 +63,12 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"a.txt"}
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write .*b\.txt: No such file or directory"):
         write_text(tmp_path / "a" / "b.txt", "x")
 
 
-def test_json_holds_null_where_there_is_no_number(tmp_path: Path) -> None:
+def test_nan_is_written_as_null(tmp_path: Path) -> None:
     value = {"a": [1.5, math.nan, (math.inf, "é")], "b": None}
     write_json(tmp_path / "a.json", value)
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def test_json_holds_null_where_there_is_no_number(tmp_path: Path) -> None:
     assert "é" in text
 
 
-def test_a_folder_replaces_the_old_one_whole(tmp_path: Path) -> None:
+def test_write_folder_replaces_the_old_folder(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "run"
     for content in ("one", "two"):
         with write_folder(folder, "done") as new:
@@ -85,7 +85,7 @@ def test_a_folder_replaces_the_old_one_whole(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"deep", "deep/run", "deep/run/two", "deep/run/done"}
 
 
-def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+def test_failed_write_folder_keeps_the_old_folder(tmp_path: Path) -> None:
     with write_folder(tmp_path / "run", "done") as new:
         (new / "done").write_text("old")
     before = everything_under(tmp_path)
@@ -97,7 +97,7 @@ def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path)
     assert (tmp_path / "run" / "done").read_text() == "old"
 
 
-def test_the_old_folder_comes_back_when_the_new_cannot_take_its_place(
+def test_old_folder_is_restored_if_renaming_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
@@ -116,7 +116,7 @@ def test_the_old_folder_comes_back_when_the_new_cannot_take_its_place(
     assert everything_under(tmp_path) == {"run", "run/done"}
 
 
-def test_the_folder_we_stand_in_gets_new_content(
+def test_content_of_the_working_directory_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -132,7 +132,9 @@ def test_the_folder_we_stand_in_gets_new_content(
     assert everything_under(Path(".")) == {"model", "model/two", "done"}
 
 
-def test_a_mount_point_gets_new_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_of_a_mount_point_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "volume"
     folder.mkdir()
     monkeypatch.setattr(files.os.path, "ismount", lambda path: Path(path) == folder)
@@ -143,7 +145,7 @@ def test_a_mount_point_gets_new_content(tmp_path: Path, monkeypatch: pytest.Monk
     assert everything_under(tmp_path) == {"volume", "volume/done"}
 
 
-def test_an_error_inside_names_the_folder_as_the_user_does(tmp_path: Path) -> None:
+def test_errors_name_the_folder_that_the_user_gave(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught, write_folder(tmp_path / "run", "done") as new:
         write_text(new / "no" / "file", "x")
     assert str(caught.value).startswith(f"cannot write {tmp_path}/run/no/file: No such file")

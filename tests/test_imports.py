@@ -50,7 +50,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert heavy_modules_after(code) == set()
 
 
-def test_help_is_quick() -> None:
+def test_help_is_fast() -> None:
     # Half a second is the aim; the best of three, and twice that, because machines are shared.
     times = []
     for _ in range(3):
@@ -76,18 +76,18 @@ def test_help_is_quick() -> None:
         "storage.run_folder",
     ],
 )
-def test_modules_that_do_without_torch(module: str) -> None:
+def test_some_modules_do_not_import_torch(module: str) -> None:
     assert "torch" not in heavy_modules_after(f"import newfound.{module}")
 
 
-def test_the_estimator_is_imported_when_asked_for() -> None:
+def test_estimator_is_imported_lazily() -> None:
     code = "import newfound; print(newfound.CategoryDiscoverer.__module__)"
     assert python(code).strip() == "newfound.estimator"
     with pytest.raises(AttributeError, match="no attribute 'Magic'"):
         _ = newfound.Magic
 
 
-def test_the_module_runs_as_a_command() -> None:
+def test_module_runs_as_a_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "newfound", "--version"],
         capture_output=True,

@@ -32,7 +32,7 @@ def result(task: SmallTask, config: RunConfig) -> Result:
     return pipeline.discover(Corpus.from_lists(task.texts, task.labels), config, settings=QUICK)
 
 
-def test_the_estimator_holds_what_discover_returns(
+def test_estimator_stores_the_result_of_discover(
     result: Result, config: RunConfig, task: SmallTask
 ) -> None:
     found = CategoryDiscoverer(**asdict(config), settings=QUICK).fit(task.texts, task.labels)
@@ -54,7 +54,7 @@ def test_predict_matches_discover_on_training_texts(result: Result, task: SmallT
         found.index[0] = 3
 
 
-def test_map_positions_are_computed_once_and_only_when_asked(result: Result) -> None:
+def test_map_positions_are_computed_once_on_first_use(result: Result) -> None:
     calls = []
 
     def positions() -> np.ndarray:
@@ -67,7 +67,7 @@ def test_map_positions_are_computed_once_and_only_when_asked(result: Result) -> 
     assert len(calls) == 1
 
 
-def test_names_from_an_endpoint_give_a_new_result(result: Result, endpoint: FakeEndpoint) -> None:
+def test_name_novel_returns_a_new_result(result: Result, endpoint: FakeEndpoint) -> None:
     endpoint.reply = lambda body: chat(f"Named {keyword_of(body)}")
     before = result.names.tolist()
     named = pipeline.name_novel(result, Endpoint(endpoint.url, "tiny", "a-key"))
@@ -81,13 +81,13 @@ def test_names_from_an_endpoint_give_a_new_result(result: Result, endpoint: Fake
     assert "a-key" not in repr(Endpoint(endpoint.url, "tiny", "a-key"))
 
 
-def test_validation_is_a_corpus(config: RunConfig, task: SmallTask) -> None:
+def test_validation_texts_are_given_as_a_corpus(config: RunConfig, task: SmallTask) -> None:
     corpus = Corpus.from_lists(task.texts, task.labels)
     with pytest.raises(InputError, match="no validation text has a label that also"):
         pipeline.discover(corpus, config, validation=Corpus.from_lists(["rain"], ["weather"]))
 
 
-def test_the_command_discovers_without_scikit_learn(
+def test_discover_command_does_not_import_scikit_learn(
     tiny_encoder: str, task: SmallTask, tmp_path: Path
 ) -> None:
     (tmp_path / "t.csv").write_text(task.csv())

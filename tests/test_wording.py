@@ -10,7 +10,7 @@ from newfound.methods import find_method, resolve_config
 from newfound.wording import closest, plural, suggestion
 
 
-def test_plural_has_the_noun_of_the_number_and_thousands_separators() -> None:
+def test_plural_chooses_the_noun_and_adds_thousands_separators() -> None:
     assert [plural(n, "text") for n in (0, 1, 2, 12345)] == [
         "0 texts",
         "1 text",
@@ -21,19 +21,19 @@ def test_plural_has_the_noun_of_the_number_and_thousands_separators() -> None:
     assert plural(3, "category has", "categories have") == "3 categories have"
 
 
-def test_the_closest_name_ignores_case_and_keeps_its_own_spelling() -> None:
+def test_closest_ignores_case_and_keeps_the_spelling() -> None:
     assert closest("MESSAGE", ["Message", "label"]) == "Message"
     assert closest(" mesage ", ["Message", "label"]) == "Message"
     assert closest("nothing like it", ["Message", "label"]) is None
     assert closest("x", []) is None
 
 
-def test_a_suggestion_or_the_other_advice() -> None:
+def test_suggestion_falls_back_to_the_other_advice() -> None:
     assert suggestion("epoch", ["epochs", "seed"], "see --help") == "did you mean 'epochs'?"
     assert suggestion("zzz", ["epochs", "seed"], "see --help") == "see --help"
 
 
-def test_every_lookup_of_a_name_suggests_the_one_that_was_meant() -> None:
+def test_every_unknown_name_gets_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"^the method 'newfond' .*did you mean 'newfound'\?$"):
         find_method("newfond")
     with pytest.raises(InputError, match=r"no setting 'epoch'; did you mean 'epochs'\?$"):

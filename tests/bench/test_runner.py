@@ -227,7 +227,7 @@ def test_run_without_labels_has_no_known_score(
         (["--data", "nowhere"], "nowhere does not exist"),
     ],
 )
-def test_wrong_options_print_one_sentence(
+def test_invalid_options_print_one_sentence(
     options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bench", "run", "-o", str(tmp_path / "x.jsonl"), *options]) == 2
@@ -287,7 +287,7 @@ def test_last_line_of_equal_runs_counts(tmp_path: Path) -> None:
     assert found[0]["scores"]["kmeans"]["all"] == 2
 
 
-def test_commit_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEWFOUND_COMMIT", "0123abc")
     assert commit() == "0123abc"
 

@@ -173,7 +173,7 @@ def test_distinct_texts_come_from_all_data_sets_and_have_no_repeats(tmp_path: Pa
     assert draw_distinct_texts(tmp_path, 7, seed=1) != draw_distinct_texts(tmp_path, 7)
 
 
-def test_the_papers_data_sets_hold_20_000_distinct_texts(paper_data: Path) -> None:
+def test_data_sets_of_the_paper_have_20_000_distinct_texts(paper_data: Path) -> None:
     texts = draw_distinct_texts(paper_data, 20_000)
     assert len(set(texts)) == 20_000
 
@@ -252,7 +252,7 @@ def test_bench_speed_rejects_wrong_options(
     assert message in capsys.readouterr().err
 
 
-def test_growth_with_few_texts(
+def test_section_growth_with_few_texts_skips_kmeans(
     tiny_encoder: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

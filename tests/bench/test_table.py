@@ -26,7 +26,7 @@ def test_seeds_of_a_configuration_share_a_row() -> None:
     assert row[11:] == ["72.0 ± 1.4", "81.0 ± 0.0", "51.0 ± 0.0", "40"]
 
 
-def test_protocols_and_settings_have_rows_of_their_own() -> None:
+def test_protocols_and_settings_have_separate_rows() -> None:
     lines = [
         fake_line(seed=0),
         fake_line(seed=1),
@@ -47,7 +47,7 @@ def test_protocols_and_settings_have_rows_of_their_own() -> None:
     ]
 
 
-def test_the_command_reads_several_files_and_the_last_of_equal_lines(
+def test_command_reads_several_files_and_keeps_the_last_of_equal_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"

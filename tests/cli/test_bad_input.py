@@ -62,7 +62,7 @@ TABLES: list[tuple[str, str, bytes, str]] = [
     ("name", "content", "message"), [row[1:] for row in TABLES], ids=[r[0] for r in TABLES]
 )
 @pytest.mark.parametrize("reader", ["discover", "estimate"])
-def test_tables_that_cannot_be_used(
+def test_invalid_tables_are_errors(
     refuse: Refuse,
     tmp_path: Path,
     flags: list[str],
@@ -81,7 +81,7 @@ def test_tables_that_cannot_be_used(
     assert str(path) in said or any(part in said for part in about_all_tables)
 
 
-def test_a_table_that_is_missing_or_a_folder_or_given_twice(
+def test_missing_repeated_and_folder_tables_are_errors(
     refuse: Refuse, tmp_path: Path, table: Path
 ) -> None:
     out = ["-o", tmp_path / "run"]
@@ -93,7 +93,7 @@ def test_a_table_that_is_missing_or_a_folder_or_given_twice(
     assert "there is no such file" in refuse("discover", table, tmp_path / "gone.csv", *out)
 
 
-def test_a_table_that_may_not_be_read(
+def test_unreadable_table_is_an_error(
     refuse: Refuse, tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(path: Path) -> Any:  # permissions do not bind everybody who runs tests
@@ -105,15 +105,13 @@ def test_a_table_that_may_not_be_read(
 
 
 @pytest.mark.parametrize("role", ["text", "label", "id"])
-def test_a_named_column_that_is_not_there(
-    refuse: Refuse, tmp_path: Path, table: Path, role: str
-) -> None:
+def test_missing_column_is_an_error(refuse: Refuse, tmp_path: Path, table: Path, role: str) -> None:
     said = refuse("discover", table, "-o", tmp_path / "run", f"--{role}-column", "words")
     assert f"{table}: there is no column 'words': name one of 'text', 'label'" in said
     assert f"--{role}-column" in said
 
 
-def test_ids_that_are_not_unique(refuse: Refuse, tmp_path: Path) -> None:
+def test_duplicate_ids_in_a_named_column_are_an_error(refuse: Refuse, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,text\n1,a\n1,b\n")
     said = refuse("discover", path, "-o", tmp_path / "run", "--id-column", "id")
@@ -124,7 +122,7 @@ def test_ids_that_are_not_unique(refuse: Refuse, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_odd_texts_are_worked_on(
+def test_discover_accepts_unusual_texts(
     task: SmallTask,
     flags: list[str],
     tmp_path: Path,
@@ -180,7 +178,7 @@ def test_odd_texts_are_worked_on(
         assert row["category"] == predicted.get(row["id"])  # None where the text was left out
 
 
-def test_windows_text_is_read_and_said(
+def test_windows_1252_is_read_with_a_note(
     flags: list[str], tmp_path: Path, task: SmallTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "t.csv"
@@ -192,7 +190,7 @@ def test_windows_text_is_read_and_said(
     assert read["text"].tolist()[-1] == "caf\u00e9 \u20ac"
 
 
-def test_another_delimiter_is_read_and_said(
+def test_other_delimiters_are_read_with_a_note(
     flags: list[str], tmp_path: Path, task: SmallTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "t.csv"
@@ -244,7 +242,7 @@ def test_another_delimiter_is_read_and_said(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_choices_that_cannot_be(
+def test_invalid_options_are_errors(
     refuse: Refuse,
     tmp_path: Path,
     table: Path,
@@ -255,7 +253,7 @@ def test_choices_that_cannot_be(
     assert message in refuse("discover", table, "-o", tmp_path / "run", *flags, *chosen)
 
 
-def test_an_encoder_that_nobody_has(
+def test_unknown_encoder_is_an_error(
     refuse: Refuse, tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     constants = pytest.importorskip("huggingface_hub.constants")
@@ -265,12 +263,12 @@ def test_an_encoder_that_nobody_has(
         assert f"the encoder {name!r} is not a folder and could not be downloaded" in said
 
 
-def test_a_folder_that_is_no_encoder(refuse: Refuse, tmp_path: Path, table: Path) -> None:
+def test_folder_without_an_encoder_is_an_error(refuse: Refuse, tmp_path: Path, table: Path) -> None:
     said = refuse("discover", table, "-o", tmp_path / "run", "--encoder", tmp_path)
     assert f"config.json is missing: {tmp_path} is not the folder of an encoder" in said
 
 
-def test_more_novel_categories_than_texts_without_a_label(
+def test_more_novel_categories_than_unlabelled_texts_is_an_error(
     refuse: Refuse, tmp_path: Path, task: SmallTask, flags: list[str]
 ) -> None:
     path = tmp_path / "t.csv"
@@ -279,7 +277,9 @@ def test_more_novel_categories_than_texts_without_a_label(
     assert "only 0 texts have no label: give at most 4" in said
 
 
-def test_estimate_checks_the_same(refuse: Refuse, table: Path, tiny_encoder: str) -> None:
+def test_estimate_reports_the_same_errors_as_discover(
+    refuse: Refuse, table: Path, tiny_encoder: str
+) -> None:
     shared = ["estimate", table, "--encoder", tiny_encoder]
     assert "--seed must be" in refuse(*shared, "--seed", "x")
     assert "the device 'gpu' is unknown" in refuse(*shared, "--device", "gpu")
@@ -301,7 +301,9 @@ def test_estimate_checks_the_same(refuse: Refuse, table: Path, tiny_encoder: str
         (["methods", "magic"], "the method 'magic' is unknown"),
     ],
 )
-def test_words_that_make_no_command(refuse: Refuse, arguments: list[str], message: str) -> None:
+def test_invalid_command_lines_are_errors(
+    refuse: Refuse, arguments: list[str], message: str
+) -> None:
     said = refuse(*arguments)
     assert message in said
     if arguments[0] in ("discover", "predict", "info"):
@@ -311,7 +313,7 @@ def test_words_that_make_no_command(refuse: Refuse, arguments: list[str], messag
 # Folders that must stay.
 
 
-def test_a_run_stays_without_force(
+def test_existing_run_is_kept_without_force(
     refuse: Refuse, tmp_path: Path, table: Path, small_run: Path
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -320,7 +322,7 @@ def test_a_run_stays_without_force(
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_what_is_not_a_run_stays_even_with_force(
+def test_other_folders_are_kept_even_with_force(
     refuse: Refuse, tmp_path: Path, table: Path, force: list[str]
 ) -> None:
     folder = tmp_path / "thesis"
@@ -333,7 +335,7 @@ def test_what_is_not_a_run_stays_even_with_force(
     assert "cannot write" in refuse("discover", table, "-o", table / "run", *force)
 
 
-def test_a_failure_keeps_the_run_that_force_would_replace(
+def test_failed_discover_with_force_keeps_the_old_run(
     refuse: Refuse, tmp_path: Path, table: Path, small_run: Path, flags: list[str]
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -357,7 +359,9 @@ def on_run(words: list[str], run: Path, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
-def test_places_that_hold_no_run(refuse: Refuse, tmp_path: Path, words: list[str]) -> None:
+def test_commands_report_folders_that_are_not_runs(
+    refuse: Refuse, tmp_path: Path, words: list[str]
+) -> None:
     foreign = tmp_path / "foreign"
     (foreign / "model").mkdir(parents=True)
     (foreign / "run.json").write_text('{"name": "of another program"}')
@@ -369,7 +373,7 @@ def test_places_that_hold_no_run(refuse: Refuse, tmp_path: Path, words: list[str
 
 
 @pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
-def test_runs_of_a_newer_format(
+def test_runs_of_a_newer_format_are_errors(
     refuse: Refuse, tmp_path: Path, small_run: Path, words: list[str]
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -382,7 +386,7 @@ def test_runs_of_a_newer_format(
 
 @pytest.mark.parametrize("words", COMMANDS_ON_RUNS, ids=lambda words: words[0])
 @pytest.mark.parametrize("damage", ["half", "list", "no entries"])
-def test_damaged_runs(
+def test_damaged_runs_are_errors(
     refuse: Refuse, tmp_path: Path, small_run: Path, words: list[str], damage: str
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -396,7 +400,7 @@ def test_damaged_runs(
 
 
 @pytest.mark.parametrize("name", ["categories.json", "run.json"])
-def test_info_of_a_run_with_one_bad_file(
+def test_info_names_the_damaged_file(
     refuse: Refuse, tmp_path: Path, small_run: Path, name: str
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -414,7 +418,9 @@ def test_info_of_a_run_with_one_bad_file(
 # predict
 
 
-def test_what_predict_refuses(refuse: Refuse, tmp_path: Path, table: Path, small_run: Path) -> None:
+def test_predict_reports_invalid_input(
+    refuse: Refuse, tmp_path: Path, table: Path, small_run: Path
+) -> None:
     assert "name the table to write with -o OUT" in refuse("predict", small_run, table)
     out = tmp_path / "out.csv"
     assert "there is no such file" in refuse("predict", small_run, tmp_path / "no.csv", "-o", out)
@@ -435,7 +441,9 @@ def test_what_predict_refuses(refuse: Refuse, tmp_path: Path, table: Path, small
     )
 
 
-def test_a_fault_in_the_middle_of_a_pipe(small_run: Path, tmp_path: Path, refuse: Refuse) -> None:
+def test_invalid_line_in_a_pipe_is_an_error(
+    small_run: Path, tmp_path: Path, refuse: Refuse
+) -> None:
     lines = 'rain\n{"text": ["a", "list"]}\n'
     said = refuse("predict", small_run, "-", "-o", tmp_path / "out.csv", stdin=lines)
     assert "standard input, line 2: 'text' is a list or an object" in said
@@ -458,7 +466,7 @@ def files_no_larger_than(size: int) -> Iterator[None]:
 # Each limit lets some of the files be written; the largest is the encoder's weights.
 @pytest.mark.parametrize("size", [0, 500, 4_000, 20_000, 60_000])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_full_disk_in_discover(
+def test_full_disk_in_discover_leaves_no_files(
     refuse: Refuse, tmp_path: Path, table: Path, flags: list[str], size: int, ending: str
 ) -> None:
     out = tmp_path / "deep" / "run"
@@ -470,12 +478,12 @@ def test_a_full_disk_in_discover(
     assert "/." not in said  # no temporary name
 
 
-def test_the_largest_limit_above_was_not_too_large(small_run: Path) -> None:
+def test_model_files_exceed_the_limits_of_the_disk_tests(small_run: Path) -> None:
     assert (small_run / "model" / "encoder.safetensors").stat().st_size > 60_000
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_a_full_disk_in_predict(
+def test_full_disk_in_predict_leaves_no_files(
     refuse: Refuse, tmp_path: Path, small_run: Path, ending: str
 ) -> None:
     table = tmp_path / "t.csv"
@@ -486,7 +494,7 @@ def test_a_full_disk_in_predict(
     assert "free space or choose another place" in said
 
 
-def test_a_full_disk_in_discover_keeps_the_old_run(
+def test_full_disk_in_discover_keeps_the_old_run(
     refuse: Refuse, tmp_path: Path, table: Path, flags: list[str], small_run: Path
 ) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
@@ -494,7 +502,7 @@ def test_a_full_disk_in_discover_keeps_the_old_run(
         refuse("discover", table, "-o", run, "--force", *flags)
 
 
-def test_a_full_disk_while_saving_from_the_library(small_run: Path, tmp_path: Path) -> None:
+def test_full_disk_in_save_is_an_input_error(small_run: Path, tmp_path: Path) -> None:
     from newfound import InputError
 
     model = CategoryDiscoverer.load(small_run)
@@ -503,7 +511,7 @@ def test_a_full_disk_while_saving_from_the_library(small_run: Path, tmp_path: Pa
     assert everything_under(tmp_path) == set()
 
 
-def test_a_full_disk_behind_standard_output(small_run: Path) -> None:
+def test_full_disk_at_standard_output_is_an_error(small_run: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "newfound", "predict", str(small_run), "-"],
@@ -519,7 +527,7 @@ def test_a_full_disk_behind_standard_output(small_run: Path) -> None:
 # The same from a shell: no traceback in another process either.
 
 
-def test_in_another_process(tmp_path: Path) -> None:
+def test_errors_in_a_subprocess_exit_with_code_2(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "newfound", "discover", "gone.csv", "-o", "run"],
         cwd=tmp_path,

@@ -31,7 +31,7 @@ def completed(script: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_the_bash_script_parses(script: Path) -> None:
+def test_bash_script_is_valid(script: Path) -> None:
     subprocess.run(["bash", "-n", str(script)], check=True)
 
 
@@ -54,15 +54,13 @@ def test_bash_completes_flags_and_their_values(script: Path) -> None:
     assert completed(script, "info", "--effort") == []  # a flag of other commands
 
 
-def test_bash_leaves_tables_and_folders_to_file_names(script: Path) -> None:
+def test_bash_completes_file_names_for_tables_and_folders(script: Path) -> None:
     assert completed(script, "discover", "") == []
     assert completed(script, "discover", "t.csv", "-o", "") == []
     assert "complete -o bashdefault -o default -F _newfound newfound" in script.read_text()
 
 
-def test_the_zsh_script_is_that_of_bash_behind_bashcompinit(
-    command: Command, script: Path, tmp_path: Path
-) -> None:
+def test_zsh_script_wraps_the_bash_script(command: Command, script: Path, tmp_path: Path) -> None:
     text = command("completion", "zsh").out
     assert text.endswith(script.read_text())
     assert "bashcompinit\n" in text
@@ -71,7 +69,7 @@ def test_the_zsh_script_is_that_of_bash_behind_bashcompinit(
         subprocess.run([zsh, "-n", str(tmp_path / "newfound.zsh")], check=True)
 
 
-def test_the_fish_script_has_every_command_and_flag(command: Command, tmp_path: Path) -> None:
+def test_fish_script_has_every_command_and_flag(command: Command, tmp_path: Path) -> None:
     text = command("completion", "fish").out
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]

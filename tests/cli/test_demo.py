@@ -8,7 +8,9 @@ from pathlib import Path
 from support.commands import Command
 
 
-def test_demo(command: Command, flags: list[str], tmp_path: Path) -> None:
+def test_demo_prints_categories_and_accuracy(
+    command: Command, flags: list[str], tmp_path: Path
+) -> None:
     done = command("demo", "-o", tmp_path / "demo", *flags)
     assert done.code == 0, done.err
     assert re.match(r"Demo: 1,095 help-desk messages, \d+ of them labelled with \d+", done.out)
@@ -18,7 +20,7 @@ def test_demo(command: Command, flags: list[str], tmp_path: Path) -> None:
     assert command("demo", "-o", tmp_path / "demo", *flags).code == 0  # again, without --force
 
 
-def test_a_demo_replaces_no_other_run(
+def test_demo_does_not_replace_another_run(
     command: Command, small_run: Path, flags: list[str], tmp_path: Path
 ) -> None:
     mine = Path(shutil.copytree(small_run, tmp_path / "mine"))

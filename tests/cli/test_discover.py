@@ -37,7 +37,7 @@ def test_discover_reads_every_format(
         assert (tmp_path / "run" / name).read_text() == (small_run / name).read_text()
 
 
-def test_what_discover_prints(
+def test_discover_prints_notes_and_categories(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     table = put_task(tmp_path / "t.csv", task)
@@ -51,7 +51,7 @@ def test_what_discover_prints(
     assert all(line.startswith("note: ") for line in done.err.splitlines())  # no progress bars
 
 
-def test_every_output_file_is_there(small_run: Path) -> None:
+def test_discover_writes_all_files(small_run: Path) -> None:
     assert {path.name for path in small_run.iterdir()} == {
         "assignments.csv",
         "categories.csv",
@@ -66,7 +66,7 @@ def test_every_output_file_is_there(small_run: Path) -> None:
     assert "newfound report" not in page or f".{small_run.name}." not in page  # no temporary name
 
 
-def test_labelled_and_unlabelled_in_two_tables(
+def test_discover_reads_labelled_and_unlabelled_tables_together(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     labelled, rest = tmp_path / "labelled.csv", tmp_path / "rest.jsonl"
@@ -89,7 +89,7 @@ def test_labelled_and_unlabelled_in_two_tables(
         assert row["category"] == (task.labels[place] or row["predicted"])
 
 
-def test_named_columns_win(
+def test_named_columns_take_precedence(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     table = tmp_path / "t.csv"
@@ -120,7 +120,7 @@ def test_discover_estimates_the_number_by_default(
     assert run["estimate"]["estimate"] == run["categories"]["total"]
 
 
-def test_without_labels_discovery_is_unsupervised(
+def test_without_labels_all_categories_are_novel(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     table = tmp_path / "t.csv"
@@ -131,7 +131,7 @@ def test_without_labels_discovery_is_unsupervised(
     assert "4 categories: 0 known, 4 novel" in done.out
 
 
-def test_assignments_as_parquet(
+def test_discover_writes_assignments_as_parquet(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path, small_run: Path
 ) -> None:
     table = put_task(tmp_path / "t.csv", task)
@@ -144,7 +144,7 @@ def test_assignments_as_parquet(
     assert command("report", out).code == 0
 
 
-def test_flags_reach_the_run(
+def test_flags_are_recorded_in_the_run(
     command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path
 ) -> None:
     chosen = ["--seed", "5", "--pooling", "mean", "--max-tokens", "9", "--validation-share", "0.3"]
@@ -169,7 +169,7 @@ def test_flags_reach_the_run(
     assert (loaded.seed, loaded.n_categories, loaded.effort) == (5, 7, "best")
 
 
-def test_a_validation_table(
+def test_discover_uses_a_validation_table(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     held = tmp_path / "held.csv"
@@ -190,7 +190,7 @@ def test_a_validation_table(
     assert f"{held}: no text has a label that also occurs in the tables" in done.err
 
 
-def test_force_replaces_a_run_and_only_then(
+def test_run_is_replaced_only_with_force(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     table = put_task(tmp_path / "t.csv", task)
@@ -206,7 +206,7 @@ def test_force_replaces_a_run_and_only_then(
     assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "run"}
 
 
-def test_a_cache_is_filled_and_found_again(
+def test_cache_is_written_and_reused(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     table = put_task(tmp_path / "t.csv", task)
@@ -219,7 +219,7 @@ def test_a_cache_is_filled_and_found_again(
     assert [row["category"] for row in one] == [row["category"] for row in two]
 
 
-def test_notes_call_texts_by_their_ids(
+def test_notes_refer_to_texts_by_id(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:
     rows = [
@@ -238,7 +238,7 @@ def test_notes_call_texts_by_their_ids(
     assert f"'twice told': '{one}' (id X-{one}) and '{other}' (id X-{other})" in done.err
 
 
-def test_an_interrupt_says_so_and_leaves_nothing(
+def test_interrupt_is_reported_and_leaves_no_files(
     command: Command,
     task: SmallTask,
     flags: list[str],
@@ -256,7 +256,7 @@ def test_an_interrupt_says_so_and_leaves_nothing(
     assert everything_under(tmp_path) == {"t.csv"}
 
 
-def test_being_terminated_leaves_nothing(task: SmallTask, flags: list[str], tmp_path: Path) -> None:
+def test_termination_leaves_no_files(task: SmallTask, flags: list[str], tmp_path: Path) -> None:
     table = put_task(tmp_path / "t.csv", task)
     program = (
         "import time; from newfound import pipeline; "
@@ -275,7 +275,7 @@ def test_being_terminated_leaves_nothing(task: SmallTask, flags: list[str], tmp_
     assert everything_under(tmp_path) == {"t.csv"}
 
 
-def test_a_folder_with_the_short_name_of_an_encoder_gets_a_note(
+def test_folder_with_the_short_name_of_an_encoder_gets_a_note(
     command: Command,
     task: SmallTask,
     tiny_encoder: str,

@@ -9,7 +9,9 @@ from support.commands import Command, put_task
 from support.small_texts import SmallTask
 
 
-def test_estimate(command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path) -> None:
+def test_estimate_prints_number_range_and_scores(
+    command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path
+) -> None:
     chosen = ["--encoder", tiny_encoder]
     table = put_task(tmp_path / "t.csv", task)
     done = command("estimate", table, *chosen)
@@ -28,7 +30,7 @@ def test_estimate(command: Command, task: SmallTask, tiny_encoder: str, tmp_path
 
 
 @pytest.mark.parametrize("labels", ["none", "all"])
-def test_estimate_at_the_edges(
+def test_estimate_with_all_or_no_texts_labelled(
     command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path, labels: str
 ) -> None:
     given: list[str | None] = list(task.truth) if labels == "all" else [None] * len(task.texts)
@@ -40,7 +42,7 @@ def test_estimate_at_the_edges(
 
 
 @pytest.mark.parametrize("method", ["newfound", "dpn", "sae"])
-def test_estimate_is_what_discover_estimates_with_the_same_method(
+def test_estimate_equals_the_estimate_of_discover(
     command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path, method: str
 ) -> None:
     chosen = ["--encoder", tiny_encoder, "--method", method, "--effort", "fast"]

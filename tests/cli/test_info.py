@@ -8,7 +8,7 @@ from support.commands import Command
 import newfound
 
 
-def test_info(command: Command, small_run: Path) -> None:
+def test_info_prints_categories_and_settings(command: Command, small_run: Path) -> None:
     done = command("info", small_run)
     assert done.code == 0
     assert "texts       64, 12 labelled" in done.out

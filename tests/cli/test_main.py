@@ -11,11 +11,11 @@ from newfound.cli.main import build_parser
 from newfound.config import RunConfig, flag_of, settings_of
 
 
-def test_version(command: Command) -> None:
+def test_version_is_printed(command: Command) -> None:
     assert command("--version") == Done(0, f"newfound {newfound.__version__}\n", "")
 
 
-def test_without_a_command_help_is_shown(command: Command) -> None:
+def test_help_is_shown_without_a_command(command: Command) -> None:
     done = command()
     assert done.code == 2
     assert "discover" in done.out

@@ -5,7 +5,7 @@ from support.commands import Command
 from newfound.config import settings_of
 
 
-def test_methods(command: Command) -> None:
+def test_methods_lists_all_methods_and_the_settings_of_one(command: Command) -> None:
     from newfound.methods import METHODS
 
     done = command("methods")

@@ -54,7 +54,7 @@ def read(run: Path) -> tuple[list[dict], list[dict], dict]:
     return rows, categories, json.loads((run / "run.json").read_text())
 
 
-def test_names_from_the_endpoint_stand_in_every_file_of_the_run(
+def test_names_from_the_endpoint_are_in_every_file_of_the_run(
     table: Path,
     tiny_encoder: str,
     server: FakeEndpoint,
@@ -86,7 +86,7 @@ def test_names_from_the_endpoint_stand_in_every_file_of_the_run(
     assert not any("secret-key" in p.read_text() for p in run.rglob("*.json*"))
 
 
-def test_a_failing_endpoint_leaves_the_keyword_names_and_says_so(
+def test_failing_endpoint_keeps_keyword_names_with_a_note(
     table: Path, tiny_encoder: str, server: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-other-key")
@@ -109,7 +109,7 @@ def test_a_failing_endpoint_leaves_the_keyword_names_and_says_so(
         (["--name-model", "m"], "add --name-with"),
     ],
 )
-def test_wrong_flags_are_refused_before_the_work(
+def test_invalid_naming_flags_are_errors_before_discovery(
     flags: list[str], said: str, table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, run = discover(table, "no-such-encoder", *flags)  # would fail later, were it reached
@@ -118,7 +118,7 @@ def test_wrong_flags_are_refused_before_the_work(
     assert not run.exists()
 
 
-def test_nothing_is_asked_without_the_flag(
+def test_no_request_is_sent_without_the_flag(
     table: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -61,7 +61,9 @@ def test_predict_gives_an_empty_text_no_category(
     assert "2 rows have no text in column 'text' (first: row 2)" in done.err
 
 
-def test_predict_in_a_pipe(command: Command, task: SmallTask, small_run: Path) -> None:
+def test_predict_reads_lines_and_writes_json_lines(
+    command: Command, task: SmallTask, small_run: Path
+) -> None:
     lines = [*task.texts[:3], "", '{"id": "x", "text": "rain"}', "caf\u00e9 \u4f60\u597d"]
     done = command("predict", small_run, "-", stdin="\n".join(lines) + "\n")
     assert done.code == 0
@@ -76,14 +78,16 @@ def test_predict_in_a_pipe(command: Command, task: SmallTask, small_run: Path) -
     assert all(0 < row["probability"] <= 1 for row in found if row["text"])
 
 
-def test_predict_from_a_pipe_to_a_file(command: Command, tmp_path: Path, small_run: Path) -> None:
+def test_predict_reads_lines_and_writes_a_table(
+    command: Command, tmp_path: Path, small_run: Path
+) -> None:
     out = tmp_path / "out.jsonl"
     assert command("predict", small_run, "-", "-o", out, stdin="rain\ncash\n").code == 0
     assert len(out.read_text().splitlines()) == 2
     assert command("predict", small_run, "-", stdin="").out == ""
 
 
-def test_predict_answers_before_it_has_read_everything(
+def test_predict_writes_before_all_input_is_read(
     small_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prediction, "LINES", 10)
@@ -124,7 +128,7 @@ def test_predict_reads_a_table_in_chunks(
     assert answered == [True] * 100 + [False] * 20 + [True]  # some chunks are all empty
 
 
-def test_predict_replaces_a_table_only_by_force(
+def test_predict_replaces_a_table_only_with_force(
     command: Command, tmp_path: Path, small_run: Path
 ) -> None:
     out = tmp_path / "out.csv"
@@ -137,7 +141,7 @@ def test_predict_replaces_a_table_only_by_force(
     assert rows_of(out)[0]["text"] == "rain"
 
 
-def test_predict_with_named_columns(command: Command, tmp_path: Path, small_run: Path) -> None:
+def test_predict_uses_named_columns(command: Command, tmp_path: Path, small_run: Path) -> None:
     table = tmp_path / "new.csv"
     table.write_text("text,words,key\nwrong,rain,k1\nwrong,cash,k2\n")
     names = ["--text-column", "words", "--id-column", "key"]
@@ -149,12 +153,12 @@ def test_predict_with_named_columns(command: Command, tmp_path: Path, small_run:
     assert json.loads(done.out)["text"] == "rain"
 
 
-def test_predict_takes_a_saved_model_too(command: Command, tmp_path: Path, small_run: Path) -> None:
+def test_predict_accepts_a_saved_model(command: Command, tmp_path: Path, small_run: Path) -> None:
     whole = command("predict", small_run, "-", stdin="rain\n")
     assert command("predict", small_run / "model", "-", stdin="rain\n").out == whole.out
 
 
-def test_a_pipe_in_another_process(small_run: Path, tmp_path: Path) -> None:
+def test_predict_in_a_subprocess_reads_a_pipe(small_run: Path, tmp_path: Path) -> None:
     environment = {"PYTHONIOENCODING": "latin-1", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = run_process(
         "predict", small_run, "-", input="rain \u4f60 \xe9\n".encode(), env=environment
@@ -164,7 +168,7 @@ def test_a_pipe_in_another_process(small_run: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["text"] == "rain \u4f60 \xe9"
 
 
-def test_a_reader_that_goes_away_is_no_error(small_run: Path) -> None:
+def test_closed_output_pipe_is_not_an_error(small_run: Path) -> None:
     program = f"'{sys.executable}' -m newfound predict '{small_run}' - | head -n 1"
     done = subprocess.run(
         ["bash", "-c", program], input=b"rain\n" * 5000, capture_output=True, check=False
@@ -173,7 +177,7 @@ def test_a_reader_that_goes_away_is_no_error(small_run: Path) -> None:
     assert done.stderr == b""
 
 
-def test_an_interrupted_pipe_reports_how_many_lines_were_answered(
+def test_interrupted_pipe_reports_the_number_of_lines_written(
     small_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prediction, "LINES", 10)
@@ -193,7 +197,7 @@ def test_an_interrupted_pipe_reports_how_many_lines_were_answered(
         assert len(out.splitlines()) == int(message.split()[0])
 
 
-def test_an_interrupt_leaves_no_table(
+def test_interrupt_leaves_no_table(
     small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def lines() -> Iterator[str]:

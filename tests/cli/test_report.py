@@ -7,7 +7,7 @@ from pathlib import Path
 from support.commands import Command, Refuse
 
 
-def test_report_is_written_again_or_elsewhere_but_not_over_a_file(
+def test_report_replaces_its_own_file_but_no_other(
     command: Command, refuse: Refuse, small_run: Path, tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(small_run, tmp_path / "run"))
@@ -26,7 +26,7 @@ def test_report_is_written_again_or_elsewhere_but_not_over_a_file(
     assert str(tmp_path / "nothing") in refuse("report", tmp_path / "nothing")
 
 
-def test_report_as_json(command: Command, small_run: Path, tmp_path: Path) -> None:
+def test_report_prints_json(command: Command, small_run: Path, tmp_path: Path) -> None:
     done = command("report", small_run, "-o", tmp_path / "r.html", "--json")
     assert json.loads(done.out) == {"run": str(small_run), "report": str(tmp_path / "r.html")}
     assert done.err == ""

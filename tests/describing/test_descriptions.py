@@ -67,7 +67,7 @@ def odd(texts: list[str], assigned: list[int], known: list[str | None]) -> list[
     )
 
 
-def test_numbers() -> None:
+def test_sizes_shares_and_confidences() -> None:
     pile = Pile()
     pile.assigned[:7] = 1  # unequal sizes
     for c, category in enumerate(pile.describe()):
@@ -95,19 +95,19 @@ def test_nearest_category_by_prototype() -> None:
     assert found[0].nearest == 3
 
 
-def test_names() -> None:
+def test_known_names_are_labels_and_novel_names_are_generated() -> None:
     found = Pile().describe()
     assert [c.name for c in found[:2]] == ["label_0", "label_1"]
     assert [c.name for c in found[2:]] == ["Lost card", "Savings account", "Cash machine"]
 
 
-def test_a_known_label_is_kept_to_the_letter() -> None:
+def test_known_label_is_kept_verbatim() -> None:
     pile = Pile(known=1)
     pile.known[0] = " Odd_Label?\t"
     assert pile.describe()[0].name == " Odd_Label?\t"
 
 
-def test_a_novel_name_never_repeats_a_label() -> None:
+def test_novel_name_differs_from_labels() -> None:
     pile = Pile()
     pile.known[0] = "LOST_card"
     names = [c.name.casefold().replace("_", " ") for c in pile.describe()]
@@ -134,7 +134,7 @@ def test_examples_are_the_nearest_and_borders_the_least_sure() -> None:
         assert list(category.border) == [pile.texts[r] for r in unsure]
 
 
-def test_a_labelled_text_is_not_in_doubt() -> None:
+def test_labelled_texts_come_last_among_border_texts() -> None:
     pile = Pile(each=40)
     pile.probabilities[pile.given >= 0] = 0.01
     labelled = {t for t, g in zip(pile.texts, pile.given, strict=True) if g >= 0}
@@ -154,7 +154,7 @@ def test_near_duplicates_are_shown_once() -> None:
     assert shown[0] == first.examples[0]
 
 
-def test_near_duplicates_by_features_make_room_for_others() -> None:
+def test_near_duplicates_by_features_are_replaced_by_others() -> None:
     texts = ["alpha beta gamma delta", "kappa lambda sigma omega", "one two three four five"]
     features = np.array([[1, 0], [1, 0.01], [0.6, 0.8]], dtype=np.float32)
     found = describe(
@@ -187,7 +187,7 @@ def test_the_same_input_gives_the_same_description() -> None:
     assert Pile().describe() == Pile().describe()
 
 
-def test_input_is_left_alone() -> None:
+def test_input_is_not_changed() -> None:
     pile, before = Pile(), Pile()
     pile.describe()
     assert pile.texts == before.texts
@@ -195,7 +195,7 @@ def test_input_is_left_alone() -> None:
         assert np.array_equal(getattr(pile, name), getattr(before, name))
 
 
-def test_one_category() -> None:
+def test_one_category_is_described() -> None:
     texts = ["my refund is late", "a refund please", "where is the card", "what a day", "hello you"]
     found = odd(texts, [0] * 5, [None])
     assert found[0].nearest == -1
@@ -205,7 +205,7 @@ def test_one_category() -> None:
     assert found[0].share == 1
 
 
-def test_categories_with_no_and_with_one_text() -> None:
+def test_categories_with_no_or_one_text_are_described() -> None:
     found = odd(
         ["lost my card", "some other words", "words again"], [1, 2, 2], ["a", None, None, None]
     )
@@ -217,13 +217,13 @@ def test_categories_with_no_and_with_one_text() -> None:
     assert found[3].name == "novel 3"
 
 
-def test_no_text_at_all() -> None:
+def test_no_texts_are_described() -> None:
     found = odd([], [], ["a", None])
     assert [c.name for c in found] == ["a", "novel 1"]
     assert [c.share for c in found] == [0, 0]
 
 
-def test_all_known_and_none_known() -> None:
+def test_only_known_or_only_novel_categories_are_described() -> None:
     texts = ["red apple", "green pear"]
     assert [c.name for c in odd(texts, [0, 1], ["a", "b"])] == ["a", "b"]
     assert {c.kind for c in odd(texts, [0, 1], [None, None])} == {"novel"}
@@ -238,7 +238,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_odd_texts(count: int) -> None:
+def test_unusual_texts_are_described(count: int) -> None:
     texts = ODD * 3
     known: list[str | None] = [None] * count
     found = odd(texts, [i % len(ODD) % count for i in range(len(texts))], known)
@@ -261,7 +261,7 @@ def test_chinese_gets_a_name() -> None:
     assert "信用卡" in found[1].name
 
 
-def test_same_texts_in_two_categories_get_two_names() -> None:
+def test_equal_texts_in_two_categories_get_two_names() -> None:
     found = odd(["lost my card"] * 4, [0, 0, 1, 1], [None, None])
     assert found[0].name.casefold() != found[1].name.casefold()
 
@@ -273,13 +273,13 @@ def test_lengths_must_agree() -> None:
         odd(["a"], [1], [None])
 
 
-def test_it_is_plain_data() -> None:
+def test_descriptions_are_plain_data() -> None:
     for category in Pile().describe():
         for value in asdict(category).values():
             assert type(value) in (int, float, str, tuple, type(None))
 
 
-def test_no_torch() -> None:
+def test_descriptions_do_not_import_torch() -> None:
     code = (
         "import sys, newfound.describing.descriptions, newfound.describing.text_map;"
         "import newfound.describing.llm_names;"

@@ -88,7 +88,7 @@ def loop_scores(
 @pytest.mark.parametrize(
     ("texts", "count", "near"), [(60, 5, 3), (60, 7, 2), (25, 5, 0), (9, 3, 1)]
 )
-def test_scores_equal_the_obvious_loop(texts: int, count: int, near: int) -> None:
+def test_scores_match_a_plain_loop(texts: int, count: int, near: int) -> None:
     some, assigned = corpus(texts, min(count, 5), seed=texts)  # beyond five: empty categories
     random = np.random.default_rng(1)
     neighbours = np.array(
@@ -111,7 +111,7 @@ def score(terms: Terms, scores: csr_array, name: str) -> np.ndarray:
     return scores.toarray()[:, terms.names.index(name)]
 
 
-def test_a_word_spread_evenly_weighs_nothing_in_any_language() -> None:
+def test_evenly_spread_words_score_zero_in_any_language() -> None:
     texts = ["zum Konto", "zum Geld", "zum Haus"] * 4
     assigned = np.array([0, 1, 2] * 4)
     terms = count_terms(texts, assigned, 3)
@@ -127,15 +127,15 @@ def best(texts: list[str], assigned: list[int], count: int = 8) -> list[list[str
     return choose_keywords(terms, score_terms(terms, none), count)
 
 
-def test_keywords_are_what_the_topics_are_about() -> None:
+def test_keywords_describe_the_topics() -> None:
     texts, assigned = corpus(400, 5, seed=0)
     for topic, found in zip(TOPICS, best(texts, assigned.tolist()), strict=True):
         assert found[0] == topic
         assert not {"the", "my", "is", "about"} & set(found)
 
 
-def test_neighbours_push_out_what_is_shared_with_them() -> None:
-    # "card" is shared by 0 and 1, "lost" tells them apart; 2 to 5 are about other things.
+def test_words_shared_with_neighbours_rank_lower() -> None:
+    # "card" is shared by 0 and 1, "lost" separates them; 2 to 5 have other topics.
     texts = ["lost card", "new card", "rate", "loan", "cash", "cheque"] * 10
     assigned = np.array([0, 1, 2, 3, 4, 5] * 10)
     terms = count_terms(texts, assigned, 6)
@@ -156,12 +156,12 @@ def test_no_keyword_repeats_another() -> None:
                 assert not all(any(same_stem(a, b) for b in long) for a in short), (one, other)
 
 
-def test_numbers_come_after_words() -> None:
+def test_numbers_rank_below_words() -> None:
     found = best(["alpha 1234", "beta"] * 10, [0, 1] * 10)
     assert found[0][0] == "alpha"
 
 
-def test_chinese() -> None:
+def test_keywords_of_chinese_texts() -> None:
     texts = [
         "我要申请退款",
         "退款什么时候到",
@@ -185,21 +185,21 @@ def test_one_category_still_has_keywords() -> None:
     assert "the" not in found[:2]
 
 
-def test_nothing_to_say() -> None:
+def test_texts_without_words_have_no_keywords() -> None:
     assert best(["", "🙂", "  "], [0, 1, 2]) == [[], [], []]
     terms = count_terms([], np.zeros(0, dtype=np.int64), 2)
     scores = score_terms(terms, np.array([[1], [0]]))
     assert choose_keywords(terms, scores, 8) == [[], []]
 
 
-def test_the_order_of_the_texts_does_not_matter() -> None:
+def test_order_of_the_texts_does_not_matter() -> None:
     texts, assigned = corpus(200, 5, seed=5)
     order = np.random.default_rng(9).permutation(200)
     shuffled = [texts[i] for i in order]
     assert best(texts, assigned.tolist()) == best(shuffled, assigned[order].tolist())
 
 
-def test_a_large_corpus_is_sampled_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_corpus_is_sampled_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WORDS", 300)
     monkeypatch.setattr(module, "MOST_TERMS", 20)
     texts, assigned = corpus(5_000, 5, seed=6)
@@ -210,7 +210,7 @@ def test_a_large_corpus_is_sampled_by_category(monkeypatch: pytest.MonkeyPatch) 
     assert terms.parts.max() < 20
 
 
-def test_ten_thousand_texts_are_quick() -> None:
+def test_ten_thousand_texts_are_fast() -> None:
     random = np.random.default_rng(0)
     vocabulary = np.array([f"word{i}" for i in range(3_000)])
     assigned = random.integers(0, 150, 10_000)

@@ -24,7 +24,7 @@ def clusters(
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 20, 60])
-def test_shape_and_frame(count: int) -> None:
+def test_positions_have_the_right_shape_and_range(count: int) -> None:
     features, prototypes, assigned = clusters(count, 15)
     found = map_positions(features, prototypes, assigned, 0)
     assert found.shape == (15 * count, 2)
@@ -40,7 +40,7 @@ def test_the_same_seed_gives_the_same_map() -> None:
     assert np.array_equal(map_positions(*data, 3), map_positions(*data, 3))
 
 
-def test_input_is_left_alone() -> None:
+def test_input_is_not_changed() -> None:
     data = clusters(8, 5)
     copies = [array.copy() for array in data]
     map_positions(*data, 0)
@@ -48,7 +48,7 @@ def test_input_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 40])
-def test_a_text_lies_by_its_own_category(count: int) -> None:
+def test_texts_are_close_to_their_own_category(count: int) -> None:
     features, prototypes, assigned = clusters(count, 40, spread=0.05)
     found = map_positions(features, prototypes, assigned, 0)
     middle = np.stack([found[assigned == c].mean(axis=0) for c in range(count)])
@@ -56,7 +56,7 @@ def test_a_text_lies_by_its_own_category(count: int) -> None:
     assert (nearest == assigned).mean() > 0.97
 
 
-def test_near_categories_stand_near() -> None:
+def test_similar_categories_are_close() -> None:
     # Eight groups of five: a category's neighbours on the map are mostly of its group.
     random = np.random.default_rng(0)
     groups = random.standard_normal((8, 32))
@@ -72,7 +72,7 @@ def test_near_categories_stand_near() -> None:
     assert (nearest // 5 == np.arange(40)[:, None] // 5).mean() > 0.8
 
 
-def test_a_text_between_two_categories_leans_to_the_other() -> None:
+def test_text_between_two_categories_is_shifted_to_the_other() -> None:
     features, prototypes, assigned = clusters(10, 40, spread=0.05)
     typical = map_positions(features, prototypes, assigned, 0)
     middle = np.stack([typical[assigned == c].mean(axis=0) for c in range(10)])
@@ -87,7 +87,7 @@ def test_a_text_between_two_categories_leans_to_the_other() -> None:
     assert (away > 0).mean() >= 0.9
 
 
-def test_larger_categories_take_more_room() -> None:
+def test_larger_categories_have_larger_discs() -> None:
     features, prototypes, _ = clusters(5, 200)
     assigned = np.array([0] * 600 + [1] * 300 + [2] * 80 + [3] * 19 + [4])
     features = prototypes[assigned] + 0.1 * np.random.default_rng(0).standard_normal((1000, 32))
@@ -96,7 +96,7 @@ def test_larger_categories_take_more_room() -> None:
     assert area == sorted(area, reverse=True)
 
 
-def test_empty_and_single_categories() -> None:
+def test_empty_and_single_categories_are_placed() -> None:
     features, prototypes, assigned = clusters(9, 6)
     keep = (assigned != 4) & ((assigned != 5) | (np.arange(len(assigned)) == 30))
     found = map_positions(features[keep], prototypes, assigned[keep], 0)
@@ -104,24 +104,24 @@ def test_empty_and_single_categories() -> None:
     assert found.shape == (keep.sum(), 2)
 
 
-def test_no_texts() -> None:
+def test_no_texts_give_no_positions() -> None:
     _, prototypes, _ = clusters(9, 6)
     found = map_positions(np.zeros((0, 32), dtype="f4"), prototypes, np.zeros(0, dtype=int), 0)
     assert found.shape == (0, 2)
 
 
 @pytest.mark.parametrize("count", [2, 3, 12])
-def test_features_that_are_all_alike(count: int) -> None:
+def test_equal_features_are_placed(count: int) -> None:
     prototypes = np.ones((count, 4), dtype=np.float32)
     assigned = np.arange(5 * count) % count
     found = map_positions(np.ones((5 * count, 4), dtype=np.float32), prototypes, assigned, 0)
     assert np.isfinite(found).all()
     middle = np.stack([found[assigned == c].mean(axis=0) for c in range(count)])
-    assert len(np.unique(middle.round(3), axis=0)) == count  # still told apart
+    assert len(np.unique(middle.round(3), axis=0)) == count  # still distinct
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_few_dimensions(width: int) -> None:
+def test_features_with_few_dimensions_are_placed(width: int) -> None:
     features, prototypes, assigned = clusters(7, 6, width=width)
     assert np.isfinite(map_positions(features, prototypes, assigned, 0)).all()
 
@@ -133,7 +133,7 @@ def test_blocks_do_not_change_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.allclose(map_positions(*data, 0), whole, atol=1e-5)
 
 
-def test_ten_thousand_texts_are_quick() -> None:
+def test_ten_thousand_texts_are_fast() -> None:
     data = clusters(100, 100, width=384)
     map_positions(*clusters(8, 4), 0)  # imports and threads
     start = time.process_time()
@@ -142,7 +142,7 @@ def test_ten_thousand_texts_are_quick() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 10, 40])
-def test_centres_are_next_to_each_other_if_no_third_is_between(
+def test_adjacent_centres_have_no_third_between_them(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = np.random.default_rng(count).standard_normal((count, 2))

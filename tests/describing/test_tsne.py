@@ -27,7 +27,7 @@ def test_probabilities_have_the_perplexity():
     assert (np.diag(joint) == 0).all()
 
 
-def test_the_slope_is_the_divergence_s():
+def test_gradient_matches_finite_differences():
     points = groups(3, 5)
     wanted = tsne._joint(cdist(points, points, "sqeuclidean"), 4.0)
     plane = np.random.default_rng(1).standard_normal((15, 2))
@@ -54,23 +54,23 @@ def test_neighbours_stay_together_as_with_scikit_learn():
     assert trustworthiness(points, ours) > trustworthiness(points, theirs) - 0.02
 
 
-def test_the_same_every_time():
+def test_embedding_is_deterministic():
     points = groups(8, 3)
     found = [tsne.embed(points, start_of(points), 5.0, 0) for _ in range(2)]
     assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("count", [6, 7, 300])
-def test_few_points_and_as_many_as_are_exact(count):
+def test_few_points_and_the_largest_exact_number_are_embedded(count):
     points = np.random.default_rng(0).standard_normal((count, 12))
     assert np.isfinite(tsne.embed(points, start_of(points), min(8.0, (count - 1) / 3), 0)).all()
 
 
-def test_equal_points():
+def test_equal_points_are_embedded():
     points = np.repeat(groups(4, 1), 3, axis=0)
     assert np.isfinite(tsne.embed(points, start_of(points), 3.0, 0)).all()
 
 
-def test_many_points_go_to_scikit_learn():
+def test_many_points_are_passed_to_scikit_learn():
     points = groups(tsne.MOST // 10 + 1, 10)
     assert tsne.embed(points, start_of(points), 8.0, 0).shape == (len(points), 2)

@@ -29,7 +29,7 @@ def in_text(page: str) -> list[str]:
 
 
 def parses(command: str, *, whole: bool) -> bool:
-    """Say whether the parser accepts a command; if it is not whole, arguments may be missing."""
+    """Return True if the parser accepts a command; an incomplete one may lack arguments."""
     parser = build_parser()
     if not whole:
         require_nothing(parser)
@@ -73,5 +73,5 @@ def test_pages_show_commands() -> None:
         ("newfound discover --efort fast", False),
     ],
 )
-def test_wrong_commands_are_noticed(command: str, whole: bool) -> None:
+def test_invalid_commands_are_rejected(command: str, whole: bool) -> None:
     assert not parses(command, whole=whole)

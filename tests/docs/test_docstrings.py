@@ -32,6 +32,6 @@ def test_public_objects_have_docstrings_whose_examples_run(
     assert runner.summarize(verbose=False).failed == 0
 
 
-def test_the_main_entry_points_have_examples() -> None:
+def test_main_entry_points_have_examples() -> None:
     for name in ("newfound.estimator.CategoryDiscoverer", "newfound.pipeline.discover"):
         assert doctest.DocTestParser().get_examples(load(name).__doc__ or ""), name

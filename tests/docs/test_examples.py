@@ -38,11 +38,11 @@ def test_python_blocks_run(page: str, working_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_that_take_too_long_to_run_are_valid_python(page: str) -> None:
+def test_slow_blocks_are_valid_python(page: str) -> None:
     for block in blocks(read(page)):
         if block.language == "py":
             compile(block.text, page, "exec")
 
 
-def test_the_readme_and_the_library_page_have_examples() -> None:
+def test_readme_and_library_page_have_examples() -> None:
     assert {"README.md", "docs/library.md"} <= set(WITH_PYTHON)

@@ -28,7 +28,7 @@ def defined(path: str) -> set[str]:
 
 
 def exists(dotted: str) -> bool:
-    """Say whether a dotted name such as newfound.config.RunConfig is a module or in one."""
+    """Return True if a dotted name such as newfound.config.RunConfig exists."""
     parts = dotted.split(".")
     for cut in range(len(parts), 0, -1):
         folder = ROOT / "src" / "/".join(parts[:cut])
@@ -44,7 +44,7 @@ def exists(dotted: str) -> bool:
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_names_of_the_package_exist(page: str) -> None:
+def test_named_modules_and_functions_exist(page: str) -> None:
     text = read(page)
     spans = [s for s in code_spans(text) if re.fullmatch(r"newfound(\.\w+)+", s)]
     spans += re.findall(r"^::: (\S+)", text, re.MULTILINE)
@@ -52,7 +52,7 @@ def test_names_of_the_package_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_tests_that_are_named_exist(page: str) -> None:
+def test_named_tests_exist(page: str) -> None:
     missing = []
     for span in code_spans(read(page)):
         if not re.fullmatch(r"tests/[\w/]+\.py(::\w+)?", span):

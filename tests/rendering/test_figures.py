@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_figures_are_the_same_each_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_are_reproducible(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     pictures: list[dict[str, bytes]] = []
     for _ in range(2):

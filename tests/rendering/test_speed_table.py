@@ -75,7 +75,7 @@ def test_speed_table_checks_the_goals() -> None:
     assert "| `newfound discover --effort fast` | 13.00 | 73.0 | 1.30 |" in table
 
 
-def test_goals_without_measurement_are_left_open() -> None:
+def test_goals_without_measurement_have_no_result() -> None:
     assert speed_table([{"kind": "speed", "seconds": 1}]) == "No measurements yet.\n"
     table = speed_table([line("discover", {"fast": {"seconds": 13.0, "accuracy": 71.0}})])
     assert set(goals(table).values()) == {"no", "–"}  # noqa: RUF001

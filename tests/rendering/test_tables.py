@@ -83,7 +83,7 @@ def test_table_2_shows_mean_spread_and_the_papers_numbers() -> None:
     assert "some GPU" in table
 
 
-def test_table_2_leaves_out_what_is_another_protocol() -> None:
+def test_table_2_leaves_out_other_protocols() -> None:
     lines = [
         fake_line(known_ratio=0.5),
         fake_line(given_k=False, estimated=70),
@@ -94,7 +94,7 @@ def test_table_2_leaves_out_what_is_another_protocol() -> None:
     assert table2(lines).count("No runs yet.") == 3
 
 
-def test_other_settings_of_a_method_are_another_row() -> None:
+def test_other_settings_of_a_method_have_a_separate_row() -> None:
     lines = [fake_line(seed=seed) for seed in range(2)]
     lines += [fake_line(seed=0, epochs=10), fake_line(seed=0, encoder="mpnet")]
     table = table2(lines)
@@ -102,7 +102,7 @@ def test_other_settings_of_a_method_are_another_row() -> None:
     assert names == ["DPN (`dpn`)", "DPN (`dpn`), epochs=10", "DPN (`dpn`)"]
 
 
-def test_table_2_shows_methods_that_the_paper_lacks() -> None:
+def test_table_2_shows_methods_that_are_not_in_the_paper() -> None:
     table = table2([fake_line(method="own"), fake_line(method="dpn-coupled")])
     assert row_of(table, "`own`")[-2:] == [NONE, NONE]
     assert row_of(table, "DPN, as in the released")[-2:] == ["72.96 / 80.93 / 48.60", NONE]
@@ -201,7 +201,7 @@ def test_table_3_compares_on_the_seeds_that_all_have() -> None:
     assert row_of(table, "moving average")[2:4] == ["0", "20.0"]
 
 
-def test_table_4_takes_each_way_from_one_effort() -> None:
+def test_table_4_uses_one_effort_per_estimate() -> None:
     """Over-clustering from whole pretrained features, the estimate from untrained ones."""
     quick = fake_count("banking", 0, 70, {"2": 100})
     whole = fake_count("banking", 1, 72, {"2": 80})
@@ -212,7 +212,7 @@ def test_table_4_takes_each_way_from_one_effort() -> None:
     assert row_of(table4([whole]), "encoder before training")[1] == "72.0 (seeds 1)"
 
 
-def test_table_4_keeps_the_two_ways_apart() -> None:
+def test_table_4_separates_the_two_estimates() -> None:
     lines = [
         fake_count("banking", 0, 70, {"1.5": 60, "2": 100}),
         fake_count("banking", 1, 74, {"1.5": 62, "2": 104}),
@@ -260,7 +260,7 @@ def test_mean_spread_and_seed_lists() -> None:
     assert seed_list([0, 1]) == "0, 1"
 
 
-def test_the_papers_numbers_agree_with_each_other() -> None:
+def test_numbers_of_the_paper_are_consistent() -> None:
     assert set(TABLE_2) == set(NAMES)
     assert TABLE_3["dpn"][1] == TABLE_2["dpn"]["stackoverflow"]
     for data_set, (known, novel, *_) in TABLE_1.items():
@@ -283,7 +283,7 @@ def test_fill_markers_changes_nothing_else() -> None:
         fill_markers("<!-- table1 -->", tables)
 
 
-def test_the_command_writes_tables_and_fills_all_pages(
+def test_command_writes_tables_and_fills_all_pages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "benchmarks"
@@ -300,7 +300,7 @@ def test_the_command_writes_tables_and_fills_all_pages(
     assert [path.name for path in write_pages(folder)] == [f"{n}.md" for n in HEADINGS]
 
 
-def test_the_command_reports_missing_results(
+def test_command_reports_missing_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tables", "--benchmarks", str(tmp_path)]) == 2
@@ -312,7 +312,7 @@ def test_read_results_rejects_a_missing_folder(tmp_path: Path) -> None:
         read_results(tmp_path / "nowhere")
 
 
-def test_ablations_name_what_was_tried(tmp_path: Path) -> None:
+def test_ablation_table_names_the_files(tmp_path: Path) -> None:
     for seed in (0, 1):
         line = fake_line("banking", "dpn", seed, scores=(70.0 + 2 * seed, 80.0, 50.0))
         append_line(tmp_path / "random-classifier.jsonl", line)
@@ -407,7 +407,7 @@ def test_parts_table_compares_runs_with_and_without_a_part(tmp_path: Path) -> No
     assert parts_table(tmp_path, others) == "No runs yet.\n"
 
 
-def test_every_part_has_its_lines() -> None:
+def test_every_part_has_result_lines() -> None:
     folder = ROOT / "benchmarks" / "ablations"
     if not folder.is_dir():
         pytest.skip("no lines are kept here")
@@ -416,7 +416,7 @@ def test_every_part_has_its_lines() -> None:
             assert (folder / f"{name}.jsonl").is_file(), name
 
 
-def test_summary_takes_our_prototype_score_and_the_better_one_of_others() -> None:
+def test_summary_shows_our_prototype_score_and_the_better_score_of_others() -> None:
     ours = [fake_line("banking", "newfound", s, scores=(86.0 + s, 90.0, 78.0)) for s in range(2)]
     for line in ours:
         line["scores"]["kmeans"]["all"] = 99.0  # not how a saved model predicts

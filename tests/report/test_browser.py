@@ -122,16 +122,16 @@ def a_mark(page: Browser) -> tuple[float, float]:
 
 
 class TestLoading:
-    def test_no_complaint_and_no_request(self, page: Browser) -> None:
+    def test_page_has_no_console_errors_and_no_requests(self, page: Browser) -> None:
         frame(page)
         assert page.complaints() == []
         assert [url.split("/")[-1] for url in page.requests()] == ["report.html"]
 
     @pytest.mark.parametrize("texts", [1_000, 20_000])
-    def test_usable_in_time(
+    def test_page_loads_in_time(
         self, browser: Browser, report: Callable[..., Path], texts: int
     ) -> None:
-        # The best of three: other work on the machine says nothing about the page.
+        # The best of three, because other load on the machine does not matter.
         taken = []
         for _ in range(3):
             opened(browser, report(texts, 60, 25))
@@ -140,12 +140,12 @@ class TestLoading:
         assert min(taken) < SECONDS
         assert browser.complaints() == []
 
-    def test_size_on_disk(self, report: Callable[..., Path]) -> None:
+    def test_page_size_is_limited(self, report: Callable[..., Path]) -> None:
         assert report(20_000, 60, 25).stat().st_size < 8_000_000
 
     @pytest.mark.parametrize(("width", "phone"), [(1280, False), (800, False), (360, True)])
     @pytest.mark.parametrize("evil", [False, True])
-    def test_nothing_is_wider_than_the_window(
+    def test_no_element_is_wider_than_the_window(
         self, browser: Browser, report: Callable[..., Path], width: int, phone: bool, evil: bool
     ) -> None:
         page = opened(browser, report(300, 16, 6, evil), width, phone)
@@ -154,7 +154,7 @@ class TestLoading:
         frame(page)
         assert page.run("document.documentElement.scrollWidth") <= width
 
-    def test_every_part_is_there(self, page: Browser) -> None:
+    def test_all_sections_are_shown(self, page: Browser) -> None:
         assert page.run("document.querySelectorAll('#estimate svg').length") == 1
         assert page.run("document.querySelectorAll('#training svg').length") == 6
         assert page.run("document.querySelectorAll('.each').length") == 30
@@ -163,7 +163,7 @@ class TestLoading:
         assert "newfound discover texts.csv --seed 0" in settings
         assert '"temperature": 0.07' in settings
 
-    def test_a_sampled_map_says_so(
+    def test_sampled_map_states_the_sample_size(
         self, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(newfound.report.sample, "TOO_MANY", 500)
@@ -205,7 +205,7 @@ class TestSafety:
             page.run("document.querySelectorAll('.more').forEach(one => one.click())")
         return page
 
-    def test_texts_do_not_run(self, evil: Browser) -> None:
+    def test_texts_are_not_executed(self, evil: Browser) -> None:
         frame(evil)
         assert evil.run("typeof window.hacked") == "undefined"
         assert evil.run("document.querySelectorAll('img, iframe, link').length") == 0
@@ -214,20 +214,20 @@ class TestSafety:
         assert evil.complaints() == []
         assert len(evil.requests()) == 1
 
-    def test_texts_are_shown(self, evil: Browser) -> None:
+    def test_texts_are_shown_verbatim(self, evil: Browser) -> None:
         shown = evil.run("document.getElementById('main').innerText")
         assert "<script>window.hacked = 1</script>" in shown
         assert "right to left ⟦U+202E⟧override" in shown
         assert "(100,000 characters)" in shown
 
-    def test_a_direction_stays_inside_its_text(self, evil: Browser) -> None:
+    def test_text_direction_does_not_affect_other_elements(self, evil: Browser) -> None:
         styles = evil.run(
             "[...new Set([...document.querySelectorAll('.quotes .text, button.name bdi')]"
             ".map(one => getComputedStyle(one).unicodeBidi))]"
         )
         assert styles == ["isolate"]
 
-    def test_the_policy_stops_what_would_get_in(self, page: Browser) -> None:
+    def test_content_security_policy_blocks_injected_scripts(self, page: Browser) -> None:
         stopped = page.run(
             "new Promise(done => { const seen = []; let left = 4;"
             "document.addEventListener('securitypolicyviolation', event => {"
@@ -247,7 +247,7 @@ class TestSafety:
 
 
 class TestTable:
-    def test_headings_sort_both_ways(self, page: Browser) -> None:
+    def test_headings_sort_in_both_directions(self, page: Browser) -> None:
         sizes = {one["name"]: one["size"] for one in data_of(page)["categories"]}
         assert [sizes[name] for name in names(page)] == sorted(sizes.values(), reverse=True)
         press(page, "#table-head [data-key=size] button")
@@ -260,7 +260,7 @@ class TestTable:
         )
         assert sorts == [["name", "ascending"]]
 
-    def test_words_and_kinds_filter(self, page: Browser) -> None:
+    def test_table_is_filtered_by_words_and_kind(self, page: Browser) -> None:
         categories = data_of(page)["categories"]
         press(page, "#table-kinds [data-kind=novel]")
         novel = {one["name"] for one in categories if one["kind"] == "novel"}
@@ -271,14 +271,16 @@ class TestTable:
         press(page, "#table-kinds [data-kind=all]")
         assert set(names(page)) == {one["name"] for one in categories if "refund" in one["name"]}
 
-    def test_only_what_is_to_be_checked(self, page: Browser) -> None:
+    def test_table_is_filtered_by_findings(self, page: Browser) -> None:
         data = data_of(page)
         press(page, "#table-flagged")
         flagged = {item[0] for finding in data["findings"] for item in finding["items"]}
         assert flagged
         assert set(names(page)) == {data["categories"][at]["name"] for at in flagged}
 
-    def test_a_phone_sorts_by_a_list(self, browser: Browser, report: Callable[..., Path]) -> None:
+    def test_narrow_screen_sorts_with_a_list(
+        self, browser: Browser, report: Callable[..., Path]
+    ) -> None:
         page = opened(browser, report(1_000, 20, 10), 390, phone=True)
         assert (
             page.run("getComputedStyle(document.querySelector('#table thead')).display") == "none"
@@ -303,7 +305,7 @@ class TestMap:
         page.mouse("mouseMoved", 2, 400)
         page.wait("document.getElementById('map-tip').hidden")
 
-    def test_click_chooses_a_category_everywhere(self, page: Browser) -> None:
+    def test_click_selects_a_category_everywhere(self, page: Browser) -> None:
         bare_map(page)
         before = marks(page)
         page.click(*a_mark(page))
@@ -319,7 +321,7 @@ class TestMap:
         assert page.run("document.querySelector('tr[aria-current]')") is None
         assert marks(page) == before
 
-    def test_a_name_in_the_table_chooses_and_leads_to_the_panel(self, page: Browser) -> None:
+    def test_name_in_the_table_selects_and_opens_the_panel(self, page: Browser) -> None:
         press(page, "#table-body tr:nth-child(5) button.name")
         wanted = names(page)[4]
         assert page.run("document.querySelector('#panel h3.name').textContent") == wanted
@@ -345,7 +347,7 @@ class TestMap:
         write_in(page, "#map-search", "Invoice")
         page.wait(f"document.querySelector('#panel h3').textContent === '{wanted} texts found'")
 
-    def test_zoom_and_back(self, page: Browser) -> None:
+    def test_zoom_and_reset(self, page: Browser) -> None:
         bare_map(page)
         whole = marks(page)
         for _ in range(4):
@@ -354,7 +356,7 @@ class TestMap:
         press(page, "#map-reset")
         assert marks(page) == whole
 
-    def test_keyboard_alone(self, page: Browser) -> None:
+    def test_map_works_with_the_keyboard_alone(self, page: Browser) -> None:
         page.run("document.getElementById('map-canvas').focus()")
         page.key("ArrowRight")
         first = page.run("document.getElementById('map-live').textContent")
@@ -370,7 +372,7 @@ class TestMap:
 
 
 class TestRest:
-    def test_a_category_opens_its_part(self, page: Browser) -> None:
+    def test_opening_a_category_shows_its_description(self, page: Browser) -> None:
         press(page, ".each summary")
         page.wait("document.querySelector('.each .about') !== null")
         text = page.run("document.querySelector('.each .about').textContent")
@@ -378,7 +380,7 @@ class TestRest:
         assert "Border texts" in text
         assert "nearest category, at distance" in text
 
-    def test_heat_map_reads_by_keyboard_and_stays_legible(
+    def test_heat_map_works_with_the_keyboard_and_is_legible(
         self, browser: Browser, report: Callable[..., Path]
     ) -> None:
         page = opened(browser, report(2_000, 112, 38))
@@ -395,7 +397,7 @@ class TestRest:
             f"distance {table['distances'][1][1]:.2f}"
         )
 
-    def test_dark_by_the_system_and_by_the_button(self, page: Browser) -> None:
+    def test_dark_theme_follows_the_system_and_the_button(self, page: Browser) -> None:
         def page_colour() -> str:
             return page.run("getComputedStyle(document.body).backgroundColor")
 
@@ -408,7 +410,7 @@ class TestRest:
         assert page_colour() == light
         page.run("localStorage.clear()")
 
-    def test_paper_is_light_and_complete(self, page: Browser) -> None:
+    def test_printed_page_is_light_and_complete(self, page: Browser) -> None:
         page.prefer("dark")
         page.run(
             "addEventListener('beforeprint', () => { window.printed = ["
@@ -421,7 +423,7 @@ class TestRest:
         assert page.run("document.querySelectorAll('.each[open]').length") == 0
         assert page.complaints() == []
 
-    def test_every_control_has_a_name_and_the_focus_shows(self, page: Browser) -> None:
+    def test_every_control_has_a_name_and_a_visible_focus(self, page: Browser) -> None:
         unnamed = page.run(
             "[...document.querySelectorAll('button, input, select, canvas[tabindex]')].filter("
             "one => !(one.textContent.trim() || one.getAttribute('aria-label')"

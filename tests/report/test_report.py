@@ -109,7 +109,7 @@ def found(run: Result) -> dict[str, list[tuple[int, int | None]]]:
 
 class TestReading:
     @pytest.mark.parametrize("parquet", [False, True])
-    def test_texts_come_back_as_they_were(self, tmp_path: Path, parquet: bool) -> None:
+    def test_texts_are_read_back_unchanged(self, tmp_path: Path, parquet: bool) -> None:
         run = read_run(write_fake_run(tmp_path, 60, 16, 4, 0, evil=True, parquet=parquet))
         assert len(run.corpus) == 60
         assert set(EVIL) <= set(run.corpus.texts)
@@ -118,7 +118,7 @@ class TestReading:
         sizes = np.bincount(run.assigned, minlength=20)
         assert [c.size for c in run.categories] == sizes.tolist()
 
-    def test_words_that_mean_missing_elsewhere_are_texts(self, tmp_path: Path) -> None:
+    def test_words_such_as_na_and_none_are_texts(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
         table.loc[:2, "text"] = ["NA", "null", "None"]
@@ -126,7 +126,7 @@ class TestReading:
         assert read_run(tmp_path).corpus.texts[:3] == ["NA", "null", "None"]
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
-    def test_line_ends_inside_texts_stay_there(self, tmp_path: Path, end: str) -> None:
+    def test_line_ends_inside_texts_are_kept(self, tmp_path: Path, end: str) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
         wanted = ["one\rtwo", "one\ntwo", "one\r\ntwo", "\x00 and \x1a"]
@@ -137,7 +137,7 @@ class TestReading:
         assert np.isfinite(run.map_positions).all()
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
-    def test_characters_without_a_language_stay_as_they_are(self, tmp_path: Path, end: str) -> None:
+    def test_private_use_characters_are_kept(self, tmp_path: Path, end: str) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         table = pd.read_csv(tmp_path / "assignments.csv", dtype=str, keep_default_na=False)
         wanted = ["one\rtwo", "\ue000 and \ue001"]
@@ -145,12 +145,12 @@ class TestReading:
         table.to_csv(tmp_path / "assignments.csv", index=False, lineterminator=end)
         assert read_run(tmp_path).corpus.texts[:2] == wanted
 
-    def test_a_folder_that_is_none(self, tmp_path: Path) -> None:
+    def test_missing_run_folder_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not exist"):
             read_run(tmp_path / "absent")
 
     @pytest.mark.parametrize("name", ["run.json", "categories.json", "assignments.csv"])
-    def test_a_missing_file_is_named(self, tmp_path: Path, name: str) -> None:
+    def test_missing_file_is_named(self, tmp_path: Path, name: str) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         (tmp_path / name).unlink()
         with pytest.raises(InputError, match=re.escape(name)):
@@ -158,26 +158,26 @@ class TestReading:
 
     @pytest.mark.parametrize("name", ["run.json", "categories.json"])
     @pytest.mark.parametrize("content", ['{"half', '"text"'])
-    def test_a_damaged_file_is_named(self, tmp_path: Path, name: str, content: str) -> None:
+    def test_damaged_file_is_named(self, tmp_path: Path, name: str, content: str) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         (tmp_path / name).write_text(content)
         with pytest.raises(InputError, match=re.escape(name)):
             read_run(tmp_path)
 
-    def test_another_format_is_refused(self, tmp_path: Path) -> None:
+    def test_other_format_is_an_error(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         (tmp_path / "run.json").write_text('{"format": 2}')
         with pytest.raises(InputError, match="format 2"):
             read_run(tmp_path)
 
-    def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
+    def test_missing_column_is_named(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         table = pd.read_csv(tmp_path / "assignments.csv").drop(columns="probability")
         table.to_csv(tmp_path / "assignments.csv", index=False)
         with pytest.raises(InputError, match="'probability'"):
             read_run(tmp_path)
 
-    def test_a_category_of_another_run_is_named_with_its_row(self, tmp_path: Path) -> None:
+    def test_category_of_another_run_is_named_with_its_row(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         table = pd.read_csv(tmp_path / "assignments.csv", keep_default_na=False)
         table.loc[4, "category"] = "stranger"
@@ -185,7 +185,7 @@ class TestReading:
         with pytest.raises(InputError, match=r"row 5: .*'stranger'"):
             read_run(tmp_path)
 
-    def test_half_a_line_of_history_is_left_out(self, tmp_path: Path) -> None:
+    def test_incomplete_history_line_is_skipped(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
         whole = len(read_run(tmp_path).history)
         with (tmp_path / "history.jsonl").open("a") as file:
@@ -195,84 +195,84 @@ class TestReading:
 
 class TestShown:
     @given(st.text(alphabet=st.characters(exclude_categories=[]), max_size=80), st.integers(1, 60))
-    def test_every_character_can_be_seen_and_written(self, text: str, limit: int) -> None:
+    def test_invisible_characters_are_made_visible(self, text: str, limit: int) -> None:
         seen = shown(text, limit)
         assert not UNSEEN.search(seen)
         seen.encode("utf-8")
 
     @given(st.text(alphabet="abc ?!é漢字שלום😀", max_size=50))
-    def test_an_ordinary_text_stays_as_it_is(self, text: str) -> None:
+    def test_ordinary_text_is_unchanged(self, text: str) -> None:
         assert shown(text, 50) == text
 
-    def test_a_long_text_is_cut(self) -> None:
+    def test_long_text_is_truncated(self) -> None:
         assert shown("W" * 100_000, 300) == "W" * 300 + "…"
 
-    def test_direction_overrides_are_named_and_honest_marks_stay(self) -> None:
+    def test_direction_overrides_are_shown_and_direction_marks_kept(self) -> None:
         assert shown("a\u202eb", 9) == "a⟦U+202E⟧b"
         assert shown("\u200f\u05e9\u05dc", 9) == "\u200f\u05e9\u05dc"
 
     @given(st.recursive(st.text() | st.integers(), lambda kids: st.lists(kids, max_size=4)))
-    def test_embedded_json_holds_no_markup_and_comes_back(self, value: Any) -> None:
+    def test_embedded_json_has_no_markup_and_is_read_back(self, value: Any) -> None:
         text = embedded(value)
         assert not set(text) & set("<>&\u2028\u2029")
         assert json.loads(text) == value
 
 
 class TestFindings:
-    def test_a_quiet_run_has_none(self) -> None:
+    def test_run_without_problems_has_no_findings(self) -> None:
         assert findings(quiet_run()) == []
 
-    def test_known_without_a_new_text(self) -> None:
+    def test_known_category_without_unlabelled_texts_is_found(self) -> None:
         run = quiet_run()
         assert found(with_labels(run, run.assigned == 3)) == {"absent": [(3, 2)]}
 
-    def test_no_absence_when_all_texts_are_labelled(self) -> None:
+    def test_absence_is_not_reported_if_all_texts_are_labelled(self) -> None:
         run = quiet_run(novel=0)
         assert "absent" not in found(with_labels(run, run.assigned >= 0))
 
-    def test_novel_close_to_known(self) -> None:
+    def test_novel_category_close_to_a_known_one_is_found(self) -> None:
         run = changed(quiet_run(), 9, nearest=2, nearest_distance=0.2)
         assert found(run) == {"same": [(9, 2)]}
-        # The same closeness to a novel one, or of a known one, says nothing of the kind.
+        # The same distance to a novel category, or of a known one, is not reported.
         assert found(changed(quiet_run(), 9, nearest_distance=0.2)) == {}
         assert found(changed(quiet_run(), 2, nearest=9, nearest_distance=0.2)) == {}
 
-    def test_novel_that_matches_labels_as_well_as_the_match(self) -> None:
+    def test_novel_category_as_close_as_the_match_is_found(self) -> None:
         run = with_values(quiet_run(), "matching", (4, 10), 0.105)
         assert found(run) == {"same": [(10, 4)]}
 
-    def test_novel_that_takes_labelled_texts(self) -> None:
+    def test_novel_category_with_many_labelled_texts_is_found(self) -> None:
         run = quiet_run()
         run = with_values(run, "predicted", labelled_texts(run, 1)[:6], 8)
         assert found(run) == {"same": [(8, 1)]}
 
-    def test_known_that_takes_labelled_texts(self) -> None:
+    def test_known_category_with_many_texts_of_another_label_is_found(self) -> None:
         run = quiet_run()
         run = with_values(run, "predicted", labelled_texts(run, 1)[:6], 5)
         assert found(run) == {"doubted": [(1, 5)]}
 
-    def test_a_few_moved_texts_are_no_news(self) -> None:
+    def test_few_differing_predictions_are_not_reported(self) -> None:
         run = quiet_run()
         run = with_values(run, "predicted", labelled_texts(run, 1)[:2], 8)
         assert found(run) == {}
 
-    def test_two_in_one(self) -> None:
+    def test_category_with_two_groups_is_found(self) -> None:
         run = quiet_run()
         rows = np.flatnonzero(run.assigned == 6)[:12]
         run = with_values(run, "positions", rows, run.map_positions[rows] + 9)
         assert found(run) == {"two": [(6, None)]}
 
-    def test_small(self) -> None:
+    def test_small_categories_are_found(self) -> None:
         assert found(changed(quiet_run(), 11, size=4)) == {"small": [(11, None)]}
         assert found(changed(quiet_run(), 11, size=5)) == {}
 
-    def test_unsure_category(self) -> None:
+    def test_category_with_low_confidence_is_found(self) -> None:
         assert found(changed(quiet_run(), 5, confidence=0.6)) == {"mixed": [(5, 4)]}
 
-    def test_far_from_labels(self) -> None:
+    def test_category_far_from_its_labels_is_found(self) -> None:
         assert found(changed(quiet_run(), 5, distance=0.4)) == {"far": [(5, None)]}
 
-    def test_dominant(self) -> None:
+    def test_dominant_category_is_found(self) -> None:
         assert found(changed(quiet_run(), 5, share=0.6)) == {"dominant": [(5, None)]}
 
     def test_unsure_overall_counts_only_texts_without_a_label(self) -> None:
@@ -281,7 +281,7 @@ class TestFindings:
         assert found(replace(run, probability=low)) == {}
         assert found(replace(run, probability=1 - low)) == {"unsure": []}
 
-    def test_number_of_categories(self) -> None:
+    def test_uncertain_number_of_categories_is_found(self) -> None:
         run = quiet_run()
         sure = Estimate(12, [8, 12, 16], [0.1, 0.5, 0.2], low=11, high=13, how="")
         assert found(replace(run, estimate=sure)) == {}
@@ -289,10 +289,10 @@ class TestFindings:
         edge = Estimate(15, [8, 12, 16], [0.1, 0.5, 0.9], low=14, high=16, how="")
         assert found(replace(run, estimate=edge)) == {"edge": []}
 
-    def test_nothing_novel(self) -> None:
+    def test_run_without_novel_categories_is_found(self) -> None:
         assert found(quiet_run(novel=0)) == {"no-novel": []}
 
-    def test_notes_of_the_run_come_last_and_in_bounds(self) -> None:
+    def test_notes_come_last_and_are_limited(self) -> None:
         notes = tuple(f"note {i}" for i in range(60))
         run = replace(changed(quiet_run(), 11, size=4), notes=notes)
         last = findings(run)[-1]
@@ -302,19 +302,19 @@ class TestFindings:
 
 class TestShape:
     @pytest.mark.parametrize("seed", range(20))
-    def test_one_cloud_is_one(self, seed: int) -> None:
+    def test_one_cloud_is_one_group(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         assert parts(rng.normal(size=(40, 2)) * [3, 1]) is None
         assert parts(rng.random((200, 2))) is None
 
     @pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
-    def test_two_clouds_are_two_in_any_direction(self, angle: float) -> None:
+    def test_two_clouds_are_two_groups_in_any_direction(self, angle: float) -> None:
         rng = np.random.default_rng(3)
         away = 8 * np.array([np.cos(angle), np.sin(angle)])
         cloud = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(30, 2)) + away])
         assert parts(cloud) == (50, 30)
 
-    def test_strays_and_few_points_are_not_a_second_group(self) -> None:
+    def test_outliers_and_few_points_are_not_a_second_group(self) -> None:
         rng = np.random.default_rng(4)
         cloud = np.concatenate([rng.normal(size=(90, 2)), rng.normal(size=(5, 2)) + 40])
         assert parts(cloud) is None
@@ -326,7 +326,7 @@ class TestSample:
     def test_all_texts_are_shown_below_the_limit(self) -> None:
         assert map_sample(np.zeros(99_999, dtype=np.int64), 0) is None
 
-    def test_every_category_keeps_its_share_and_small_ones_stay(self) -> None:
+    def test_sample_keeps_shares_and_small_categories(self) -> None:
         category = np.repeat([0, 1, 2], [60_000, 39_996, 4])
         chosen = map_sample(category, 0)
         assert chosen is not None
@@ -339,9 +339,7 @@ class TestSample:
         assert (again == chosen).all()
 
     @given(st.lists(st.integers(0, 500), min_size=1, max_size=30), st.integers(1, 600))
-    def test_quotas_add_up_and_never_ask_for_more_than_there_is(
-        self, sizes: list[int], total: int
-    ) -> None:
+    def test_quotas_add_up_and_do_not_exceed_sizes(self, sizes: list[int], total: int) -> None:
         take = quotas(np.array(sizes), total)
         assert (take >= 0).all()
         assert (take <= sizes).all()
@@ -349,7 +347,7 @@ class TestSample:
 
 
 class TestData:
-    def test_the_commands_that_it_proposes_are_commands(self, tmp_path: Path) -> None:
+    def test_proposed_commands_are_valid(self, tmp_path: Path) -> None:
         data = prepare(read_run(write_fake_run(tmp_path / "a run", 60, 3, 2, 1)), "a run")
         proposed = [step["code"] for step in data["steps"] if "code" in step]
         assert proposed
@@ -382,7 +380,7 @@ class TestData:
         for entry, one in zip(data["categories"], run.categories, strict=True):
             assert entry["size"] == one.size == one.labelled + entry["pile"]
 
-    def test_map_keeps_places_up_to_scale(self) -> None:
+    def test_map_keeps_positions_up_to_scale(self) -> None:
         run = quiet_run()
         texts = prepare(run)["texts"]
         placed = np.stack([texts["x"], texts["y"]], axis=1).astype(float) * [1, -1]
@@ -391,19 +389,19 @@ class TestData:
         scale = (placed * wanted).sum() / (wanted**2).sum()
         assert np.abs(placed - scale * wanted).max() < 2
 
-    def test_a_text_without_a_place_is_left_out_and_counted(self) -> None:
+    def test_text_without_a_position_is_left_out_and_counted(self) -> None:
         run = with_values(quiet_run(), "positions", 7, np.nan)
         texts = prepare(run)["texts"]
         assert (len(texts["text"]), texts["unplaced"]) == (len(run.corpus) - 1, 1)
         assert "text 7" not in texts["text"]
 
-    def test_the_models_other_answer_is_kept(self) -> None:
+    def test_differing_prediction_is_kept(self) -> None:
         run = with_values(quiet_run(), "predicted", 0, 9)
         data = prepare(run)
         assert data["texts"]["predicted"] == {0: 9}
         assert data["categories"][0]["moved"] == [[9, 1]]
 
-    def test_a_large_run_is_sampled_and_says_so(self) -> None:
+    def test_large_run_is_sampled(self) -> None:
         texts = prepare(quiet_run(each=9_000))["texts"]
         assert (texts["sampled"], texts["total"]) == (True, 108_000)
         assert len(texts["text"]) == len(texts["x"]) == len(texts["given"]) == SAMPLE
@@ -420,7 +418,7 @@ class TestData:
         # No more is cut away than must be.
         assert data["texts"]["limit"] >= 40
 
-    def test_no_number_that_json_lacks(self) -> None:
+    def test_page_data_has_no_nan(self) -> None:
         run = changed(quiet_run(), 0, confidence=float("nan"), nearest=-1)
         run = with_values(run, "probability", 3, np.nan)
         run = replace(run, history=({"stage": "training", "epoch": 1, "loss": float("inf")},))
@@ -439,7 +437,7 @@ class TestData:
         ]
         assert curves[0]["points"][:2] == [[1, 3.0], [2, 1.5]]
 
-    def test_a_loss_of_one_term_is_one_curve(self) -> None:
+    def test_loss_with_one_term_is_one_curve(self) -> None:
         rows = [
             {"stage": "training", "epoch": e, "loss": 1 / e, "term": 1 / e, "other": 2.0}
             for e in (1, 2, 3)
@@ -455,7 +453,7 @@ class TestData:
             "accuracy: known 71%",
         )
 
-    def test_a_bare_run_needs_no_records(self) -> None:
+    def test_run_without_records_is_shown(self) -> None:
         run = quiet_run(known=0, novel=3)
         data = prepare(replace(run, matching=None, config={}))
         assert (data["matching"], data["estimate"], data["curves"]) == (None, None, [])
@@ -500,7 +498,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 class TestPage:
-    def test_hostile_texts_add_no_element(self, pages: list[str]) -> None:
+    def test_malicious_texts_add_no_element(self, pages: list[str]) -> None:
         plain, evil = (Markup(text) for text in pages)
         assert [tag for tag, _ in plain.tags] == [tag for tag, _ in evil.tags]
         assert json.loads(evil.inside["script"][0])["categories"]
@@ -517,18 +515,18 @@ class TestPage:
             f"style-src 'sha256-{digest['style']}'; base-uri 'none'; form-action 'none'"
         )
 
-    def test_nothing_points_outside(self, pages: list[str]) -> None:
+    def test_page_has_no_external_links(self, pages: list[str]) -> None:
         for _, attributes in Markup(pages[1]).tags:
             assert not {"src", "style", "onclick", "onload"} & set(attributes)
             assert (attributes.get("href") or "#").startswith("#")
 
-    def test_both_dark_sets_of_colours_are_the_same(self, pages: list[str]) -> None:
+    def test_both_dark_palettes_are_equal(self, pages: list[str]) -> None:
         style = Markup(pages[0]).inside["style"][0]
         sets = re.findall(r"\{\s*(color-scheme: dark;.*?)\}", style, flags=re.DOTALL)
         assert len(sets) == 2
         assert sets[0].split() == sets[1].split()
 
-    def test_scripts_never_read_a_string_as_markup_or_code(self, pages: list[str]) -> None:
+    def test_scripts_never_parse_strings_as_markup_or_code(self, pages: list[str]) -> None:
         script = Markup(pages[0]).inside["script"][-1]
         for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
                      "Function(", "fetch(", "XMLHttpRequest", "import("):  # fmt: skip
@@ -536,7 +534,7 @@ class TestPage:
 
 
 class TestWriting:
-    def test_the_page_names_the_folder_as_the_caller_does(self, tmp_path: Path) -> None:
+    def test_page_shows_the_given_folder_name(self, tmp_path: Path) -> None:
         run = read_run(write_fake_run(tmp_path / "run", 30, 3, 2, 0))
         path = tmp_path / "report.html"
         assert write_report(run, path, name="final run") == path
@@ -544,18 +542,18 @@ class TestWriting:
         assert str(tmp_path) not in path.read_text()
         assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "run"]
 
-    def test_no_folder_to_write_to(self, tmp_path: Path) -> None:
+    def test_missing_target_folder_is_an_error(self, tmp_path: Path) -> None:
         run = read_run(write_fake_run(tmp_path / "run", 30, 3, 2, 0))
         with pytest.raises(InputError, match="cannot write"):
             write_report(run, tmp_path / "absent" / "report.html")
 
-    def test_needs_no_torch(self) -> None:
+    def test_report_does_not_import_torch(self) -> None:
         code = "import sys, newfound.report; sys.exit('torch' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     @settings(max_examples=15, deadline=None)
     @given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=40))
-    def test_any_name_and_text_can_be_written(self, name: str, text: str) -> None:
+    def test_any_name_and_text_can_be_reported(self, name: str, text: str) -> None:
         run = changed(quiet_run(), 9, name=name, keywords=(text,), examples=(text,))
         texts = [text, *run.corpus.texts[1:]]
         run = replace(run, corpus=replace(run.corpus, texts=texts))

@@ -91,7 +91,7 @@ def check_labelstudio(path: Path) -> tuple[list[dict], list[str]]:
     return tasks, names
 
 
-def test_csv_holds_every_text_as_it_was(evil_run: Result, tmp_path: Path) -> None:
+def test_csv_has_every_text_unchanged(evil_run: Result, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     export_result(evil_run, out, "csv")
     rows = read_csv(out)
@@ -99,9 +99,7 @@ def test_csv_holds_every_text_as_it_was(evil_run: Result, tmp_path: Path) -> Non
     assert [row["text"] for row in rows] == evil_run.corpus.texts
 
 
-def test_labelstudio_gets_labels_as_annotations_and_answers_as_predictions(
-    run: Result, tmp_path: Path
-) -> None:
+def test_labelstudio_has_labels_as_annotations_and_predictions(run: Result, tmp_path: Path) -> None:
     out = tmp_path / "tasks.json"
     paths, _, notes = export_result(run, out, "labelstudio")
     assert paths == [out, tmp_path / "tasks.xml"]
@@ -117,7 +115,7 @@ def test_labelstudio_gets_labels_as_annotations_and_answers_as_predictions(
             assert answer["score"] == pytest.approx(source.probability[i], abs=1e-4)
 
 
-def test_labelstudio_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
+def test_labelstudio_accepts_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
     export_result(evil_run, tmp_path / "tasks.json", "labelstudio")
     tasks, names = check_labelstudio(tmp_path / "tasks.json")
     assert [task["data"]["text"] for task in tasks] == evil_run.corpus.texts
@@ -126,7 +124,7 @@ def test_labelstudio_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -
     assert not any(re.search(r"\$[\w\[\].{}]", name) for name in names)
 
 
-def test_rasa_gets_an_intent_a_category(run: Result, tmp_path: Path) -> None:
+def test_rasa_has_one_intent_per_category(run: Result, tmp_path: Path) -> None:
     out = tmp_path / "nlu.yml"
     _, _, notes = export_result(run, out, "rasa")
     source = run
@@ -138,7 +136,7 @@ def test_rasa_gets_an_intent_a_category(run: Result, tmp_path: Path) -> None:
     assert notes[0].startswith("some intent names differ from the category names: ")
 
 
-def test_rasa_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
+def test_rasa_accepts_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
     export_result(evil_run, tmp_path / "nlu.yml", "rasa")
     intents = read_rasa(tmp_path / "nlu.yml")
     assert all(re.fullmatch(r"[\w.-]+", name) for name in intents)
@@ -150,7 +148,7 @@ def test_rasa_takes_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
     assert "line break and tab and separators end" in lines
 
 
-def test_rasa_sees_no_entity_where_the_user_wrote_brackets(tmp_path: Path) -> None:
+def test_brackets_in_texts_are_no_entities_in_rasa(tmp_path: Path) -> None:
     texts = ["see [here](http://x)", 'a [b]{"entity": "c"}', "d[0][1]", "(a) [b] {c}"]
     chosen = Selection(["x"], texts, np.zeros(4, int), np.zeros(4, bool), np.ones(4))
     _write_rasa(chosen, tmp_path / "nlu.yml")
@@ -160,7 +158,7 @@ def test_rasa_sees_no_entity_where_the_user_wrote_brackets(tmp_path: Path) -> No
 
 
 @given(texts=st.lists(st.text(max_size=30), min_size=1), names=st.lists(st.text(), min_size=1))
-def test_whatever_the_texts_and_names_every_file_can_be_read(
+def test_files_are_valid_for_any_texts_and_names(
     texts: list[str], names: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
@@ -185,7 +183,7 @@ def visible(text: str) -> str:
     return "".join(c for c in text if not c.isspace() and c not in unsafe)
 
 
-def test_names_that_fit_stay_and_no_two_become_one() -> None:
+def test_valid_names_are_kept_and_names_stay_unique() -> None:
     names, notes = _renamed(["a b", "a_b", "a/b", "?!", "Fine-1.0", "a_b"], _intent_name, "intent")
     assert names == ["a_b_2", "a_b", "a_b_3", "intent", "Fine-1.0", "a_b_4"]
     assert len(notes) == 1
@@ -193,7 +191,7 @@ def test_names_that_fit_stay_and_no_two_become_one() -> None:
     assert notes[0].endswith("and 1 more")
 
 
-def test_categories_kind_and_probability_choose_the_texts(run: Result) -> None:
+def test_categories_kind_and_probability_select_texts(run: Result) -> None:
     source = run
     first, last = source.categories[0].name, source.categories[-1].name
     assert select(source, [first, last], "all", 0).names == [first, last]
@@ -205,7 +203,7 @@ def test_categories_kind_and_probability_choose_the_texts(run: Result) -> None:
     assert chosen.given.sum() == source.labelled.sum()
 
 
-def test_what_cannot_be_exported_is_said(run: Result, tmp_path: Path) -> None:
+def test_invalid_exports_are_errors(run: Result, tmp_path: Path) -> None:
     name = run.categories[-1].name
     bad = [
         ({"categories": [name[:-1]]}, f"did you mean {name!r}"),
@@ -230,7 +228,7 @@ def test_what_cannot_be_exported_is_said(run: Result, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("to", "file", "there"), [("csv", "a.csv", "a.csv"), ("labelstudio", "a.json", "a.xml")]
 )
-def test_the_command_keeps_a_file_unless_forced(
+def test_existing_file_is_replaced_only_with_force(
     folder: Path, tmp_path: Path, to: str, file: str, there: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / there).write_text("mine")

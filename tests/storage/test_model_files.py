@@ -1,4 +1,4 @@
-"""A model on disk: what is there, and what is said when it is not as it should be."""
+"""Tests of model files: their content, and the errors for damaged ones."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def copy(saved: tuple[CategoryDiscoverer, Path], tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_all_files_may_be_read_by_whom_the_umask_lets(
+def test_file_permissions_follow_the_umask(
     saved: tuple[CategoryDiscoverer, Path],
 ) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in saved[1].iterdir()}
@@ -71,7 +71,7 @@ def refused(folder: Path) -> str:
     return message
 
 
-def test_a_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path]) -> None:
+def test_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path]) -> None:
     assert everything_under(saved[1]) == FILES
     about = json.loads((saved[1] / "model.json").read_text())
     assert about["format"] == MODEL_FORMAT
@@ -80,21 +80,21 @@ def test_a_model_is_safetensors_and_json(saved: tuple[CategoryDiscoverer, Path])
     assert len(about["categories"]) == 4
 
 
-def test_a_model_needs_nothing_but_its_folder(
+def test_model_folder_is_self_contained(
     saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
 ) -> None:
     change(copy, parameters={**saved[0].get_params(), "encoder": str(tmp_path / "gone")})
     assert (CategoryDiscoverer.load(copy).predict(task.texts) == saved[0].predict(task.texts)).all()
 
 
-def test_a_run_folder_holds_a_model(
+def test_run_folder_has_a_model(
     saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
 ) -> None:
     found = CategoryDiscoverer.load(tmp_path)  # whose model/ is the copy
     assert (found.predict(task.texts) == saved[0].predict(task.texts)).all()
 
 
-def test_saving_twice_replaces_the_first(
+def test_saving_replaces_an_earlier_model(
     saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
 ) -> None:
     (copy / "left over").write_text("from before")
@@ -103,7 +103,7 @@ def test_saving_twice_replaces_the_first(
     CategoryDiscoverer.load(copy)
 
 
-def test_saving_replaces_nothing_but_a_model(
+def test_saving_replaces_only_models(
     saved: tuple[CategoryDiscoverer, Path], tmp_path: Path
 ) -> None:
     folder = tmp_path / "thesis"
@@ -121,9 +121,7 @@ def test_saving_replaces_nothing_but_a_model(
     assert everything_under(folder) == FILES
 
 
-def test_numbers_of_any_kind_can_be_saved(
-    tiny_encoder: str, task: SmallTask, tmp_path: Path
-) -> None:
+def test_numpy_numbers_can_be_saved(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
     chosen = {**QUICK, "learning_rate": np.float32(1e-3), "batch": np.int64(8)}
     discoverer = CategoryDiscoverer(
         "dpn", Path(tiny_encoder), np.int64(4), "fast", seed=np.int64(3), settings=chosen
@@ -137,7 +135,7 @@ def test_numbers_of_any_kind_can_be_saved(
 
 @pytest.mark.parametrize("name", sorted(FILES))
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "garbage", "other"])
-def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None:
+def test_damage_of_each_file_is_reported(copy: Path, name: str, damage: str) -> None:
     path = copy / name
     content = path.read_bytes()
     if damage == "gone":
@@ -171,12 +169,12 @@ def test_damage_of_each_file_is_said(copy: Path, name: str, damage: str) -> None
         {"parameters": None},
     ],
 )
-def test_a_changed_model_file_is_said(copy: Path, changes: dict[str, Any]) -> None:
+def test_changed_model_json_is_reported(copy: Path, changes: dict[str, Any]) -> None:
     change(copy, **changes)
     assert "damaged" in refused(copy)
 
 
-def test_prototypes_of_another_model_are_said(copy: Path) -> None:
+def test_prototypes_of_another_model_are_reported(copy: Path) -> None:
     path = copy / "prototypes.safetensors"
     arrays = load_file(path)
     for other in (
@@ -189,7 +187,7 @@ def test_prototypes_of_another_model_are_said(copy: Path) -> None:
         assert "damaged" in refused(copy)
 
 
-def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
+def test_newer_format_is_an_error(copy: Path) -> None:
     change(copy, format=MODEL_FORMAT + 1)
     message = refused(copy)
     assert f"has format {MODEL_FORMAT + 1}" in message
@@ -197,20 +195,20 @@ def test_a_newer_format_asks_for_a_newer_program(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{}", '{"format": "x"}', '{"format": null}', "[]", "no json"])
-def test_a_foreign_file_is_said(copy: Path, content: str) -> None:
+def test_foreign_file_is_reported(copy: Path, content: str) -> None:
     (copy / "model.json").write_text(content)
     message = refused(copy)
     assert "damaged" in message or "not written by newfound" in message
 
 
-def test_places_without_a_model(tmp_path: Path) -> None:
+def test_folders_without_a_model_are_errors(tmp_path: Path) -> None:
     assert "does not exist" in refused(tmp_path / "nowhere")
     assert "is not a model of newfound" in refused(tmp_path)
     (tmp_path / "file").write_text("x")
     assert "is not a model of newfound" in refused(tmp_path / "file")
 
 
-def test_no_code_in_a_model_is_run(copy: Path, tmp_path: Path) -> None:
+def test_code_in_a_model_is_not_run(copy: Path, tmp_path: Path) -> None:
     import pickle
 
     class Bomb:
@@ -225,7 +223,7 @@ def test_no_code_in_a_model_is_run(copy: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "boom").exists()
 
 
-def test_categories_are_read_back_or_said_to_be_damaged(
+def test_categories_are_read_back_or_reported_as_damaged(
     saved: tuple[CategoryDiscoverer, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "categories.json"
@@ -259,7 +257,7 @@ def test_categories_are_read_back_or_said_to_be_damaged(
         {"normalise": None},
     ],
 )
-def test_a_changed_encoder_file_is_damage(copy: Path, changes: dict[str, Any]) -> None:
+def test_changed_encoder_file_is_reported_as_damage(copy: Path, changes: dict[str, Any]) -> None:
     settings = json.loads((copy / "encoder.json").read_text())
     shape = settings["architecture"]
     inside = changes.keys() - settings.keys()
@@ -270,7 +268,7 @@ def test_a_changed_encoder_file_is_damage(copy: Path, changes: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, RuntimeError, KeyError, ValueError])
-def test_our_own_mistakes_are_not_called_damage(
+def test_bugs_are_not_reported_as_damage(
     copy: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mistaken(folder: Path) -> None:

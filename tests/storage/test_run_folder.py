@@ -65,7 +65,9 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_assignments(result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path) -> None:
+def test_assignments_have_one_row_per_text(
+    result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path
+) -> None:
     write_run(result, tmp_path)
     rows = rows_of(tmp_path / "assignments.csv")
     assert [row["id"] for row in rows] == corpus.ids
@@ -81,7 +83,7 @@ def test_assignments(result: Result, corpus: Corpus, task: SmallTask, tmp_path: 
     assert np.abs(places).max() <= 1
 
 
-def test_parquet_holds_the_same_as_csv(result: Result, corpus: Corpus, tmp_path: Path) -> None:
+def test_parquet_equals_csv(result: Result, corpus: Corpus, tmp_path: Path) -> None:
     for name in ("csv", "parquet"):
         (tmp_path / name).mkdir()
         write_run(result, tmp_path / name, table_format=name)
@@ -96,7 +98,9 @@ def test_parquet_holds_the_same_as_csv(result: Result, corpus: Corpus, tmp_path:
         assert table[column].tolist() == [float(row[column]) for row in rows]
 
 
-def test_categories(result: Result, corpus: Corpus, tmp_path: Path) -> None:
+def test_categories_are_written_as_csv_and_json(
+    result: Result, corpus: Corpus, tmp_path: Path
+) -> None:
     write_run(result, tmp_path)
     rows = rows_of(tmp_path / "categories.csv")
     entries = json.loads((tmp_path / "categories.json").read_text(encoding="utf-8"))
@@ -110,7 +114,7 @@ def test_categories(result: Result, corpus: Corpus, tmp_path: Path) -> None:
     assert read_categories(tmp_path / "categories.json") == categories
 
 
-def test_the_summary_is_enough_to_repeat_the_run(
+def test_run_json_has_settings_versions_and_counts(
     result: Result, corpus: Corpus, tmp_path: Path
 ) -> None:
     notes = ("a note", *result.notes)
@@ -140,7 +144,9 @@ def test_the_summary_is_enough_to_repeat_the_run(
     assert run["matching"]["prototypes"] == result.names.tolist()
 
 
-def test_history_and_estimate(tiny_encoder: str, task: SmallTask, tmp_path: Path) -> None:
+def test_history_and_estimate_are_written(
+    tiny_encoder: str, task: SmallTask, tmp_path: Path
+) -> None:
     config = RunConfig("dpn", tiny_encoder, effort="fast")
     result = discover(Corpus.from_lists(task.texts), config, settings=QUICK)
     write_run(result, tmp_path)
@@ -155,7 +161,7 @@ def test_history_and_estimate(tiny_encoder: str, task: SmallTask, tmp_path: Path
     assert again.matching is None
 
 
-def test_the_written_model_predicts(
+def test_written_model_predicts(
     result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path
 ) -> None:
     write_run(result, tmp_path)
@@ -173,7 +179,7 @@ def test_the_written_model_predicts(
 # May it be replaced?
 
 
-def test_a_run_is_replaced_only_by_force(tmp_path: Path) -> None:
+def test_run_is_replaced_only_with_force(tmp_path: Path) -> None:
     with new_run(tmp_path / "run", force=False) as folder:
         (folder / "run.json").write_text("{}")
     with pytest.raises(InputError, match="exists; replace it with --force"):
@@ -184,7 +190,7 @@ def test_a_run_is_replaced_only_by_force(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"run", "run/run.json"}
 
 
-def test_what_is_not_a_run_is_never_replaced(tmp_path: Path) -> None:
+def test_other_folders_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
     for force in (False, True):
@@ -197,7 +203,7 @@ def test_what_is_not_a_run_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "thesis" / "chapter").exists()
 
 
-def test_an_empty_or_new_folder_is_free(tmp_path: Path) -> None:
+def test_empty_or_new_folder_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "new", "deep/and/new"):
         check_run_folder(tmp_path / name, force=False)
@@ -208,7 +214,7 @@ def test_an_empty_or_new_folder_is_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table_format", ["csv", "parquet"])
-def test_a_run_folder_is_the_result_on_disk(
+def test_read_run_returns_the_written_result(
     result: Result, tmp_path: Path, table_format: str
 ) -> None:
     wanted = replace(result, notes=("a note",), scores={"all": 99.5}, command="newfound discover")
@@ -224,7 +230,7 @@ def test_a_run_folder_is_the_result_on_disk(
 
 
 @pytest.mark.parametrize("table_format", ["csv", "parquet"])
-def test_the_report_from_memory_and_from_the_folder_are_the_same(
+def test_report_from_memory_equals_report_from_the_folder(
     result: Result, tmp_path: Path, table_format: str
 ) -> None:
     write_run(result, tmp_path, table_format=table_format)
@@ -233,7 +239,7 @@ def test_the_report_from_memory_and_from_the_folder_are_the_same(
     assert one.read_text(encoding="utf-8") == other.read_text(encoding="utf-8")
 
 
-def test_a_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) -> None:
+def test_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     write_run(result, tmp_path / "one", model=False)
@@ -283,7 +289,7 @@ def test_all_readers_share_one_format_check(
         ("versions", None),
     ],
 )
-def test_a_record_of_the_wrong_kind_is_damage(
+def test_record_of_the_wrong_type_is_an_error(
     result: Result, tmp_path: Path, key: str, value: Any
 ) -> None:
     write_run(result, tmp_path, model=False)
@@ -307,7 +313,7 @@ def test_a_record_of_the_wrong_kind_is_damage(
         ),
     ],
 )
-def test_reading_what_is_no_run(content: str | None, message: str, tmp_path: Path) -> None:
+def test_invalid_run_json_is_an_error(content: str | None, message: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(InputError, match=message) as caught:
@@ -315,12 +321,12 @@ def test_reading_what_is_no_run(content: str | None, message: str, tmp_path: Pat
     assert str(tmp_path) in str(caught.value)
 
 
-def test_reading_what_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         read_run(tmp_path / "run")
 
 
-def test_numbers_that_are_none_are_written_as_null(result: Result, tmp_path: Path) -> None:
+def test_nan_is_written_as_null(result: Result, tmp_path: Path) -> None:
     history = ({"stage": "training", "loss": float("nan")},)
     write_run(replace(result, history=history), tmp_path, model=False)
     line = (tmp_path / "history.jsonl").read_text()
