@@ -47,6 +47,17 @@ def test_script_without_room_for_novel_categories_classifies_everything(
     assert answer.n_categories == KNOWN
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_script_chooses_a_threshold_with_few_labels(
+    table: Table, vectors: np.ndarray, number: int
+) -> None:
+    labels = [label if i % EACH < number else None for i, label in enumerate(table.labels)]
+    few = Table(table.texts, labels, table.truth, table.known)
+    found = score(ask("script", few, vectors), few)
+    assert found["f1_novel"] > 90  # type: ignore[operator]
+    assert found["exact_known"] > 90  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("known", [[], ["k0"]])
 def test_script_with_fewer_than_two_known_categories_clusters_everything(
     table: Table, vectors: np.ndarray, known: list[str]

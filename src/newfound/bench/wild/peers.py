@@ -26,7 +26,6 @@ INVERSE_PENALTY = 10.0  # of logistic regression: vectors of unit length need le
 STARTS = 10  # of k-means
 DRAWS = 3  # of hidden categories, for the threshold
 HIDDEN = 0.25  # share of the known categories, and of the others' labels, that is held out
-USUAL = 0.5  # the threshold where labels are too few to choose one
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,10 @@ def script(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answe
         return _named(clusters, np.ones(len(vectors)), table, estimated)
     likely = _probabilities(vectors, targets, targets >= 0)
     category, sure = likely.argmax(1), likely.max(1)
-    below = sure < _threshold(vectors, targets, seed)
+    threshold = _threshold(vectors, targets, seed)
+    if threshold is None:  # as if the categories were of one size
+        threshold = float(np.quantile(sure[targets < 0], max(0, 1 - known / k)))
+    below = sure < threshold
     novel = min(k - known, int(below.sum()))
     probability = sure.copy()
     if novel > 0:
@@ -179,29 +181,31 @@ def _probabilities(vectors: np.ndarray, targets: np.ndarray, learnt: np.ndarray)
     return likely
 
 
-def _threshold(vectors: np.ndarray, targets: np.ndarray, seed: int) -> float:
+def _threshold(vectors: np.ndarray, targets: np.ndarray, seed: int) -> float | None:
     """Return the probability that best separates held-out texts of seen and of hidden categories.
 
-    In each draw a quarter of the known categories is hidden, and a quarter of the other labels is
-    held out. The best threshold has the highest mean of the two shares that are right.
+    In each draw a quarter of the known categories is hidden, and a quarter of the other labels, at
+    least one of two, is held out. The best threshold has the highest mean of the two shares that
+    are right. None if labels are too few.
     """
     rng, known = np.random.default_rng(seed), int(targets.max()) + 1
     hidden = max(1, round(HIDDEN * known))
     if known - hidden < 2:
-        return USUAL
+        return None
     seen_sure, hidden_sure = [], []
     for _ in range(DRAWS):
         away = np.isin(targets, rng.choice(known, hidden, replace=False))
         held = np.zeros(len(targets), bool)
         for category in range(known):
             rows = rng.permutation(np.flatnonzero((targets == category) & ~away))
-            held[rows[: round(HIDDEN * len(rows))]] = True
+            if len(rows) > 1:
+                held[rows[: max(1, round(HIDDEN * len(rows)))]] = True
         sure = _probabilities(vectors, targets, (targets >= 0) & ~away & ~held).max(1)
         seen_sure.append(sure[held])
         hidden_sure.append(sure[away])
     seen, unseen = np.sort(np.concatenate(seen_sure)), np.sort(np.concatenate(hidden_sure))
     if len(seen) == 0:
-        return USUAL
+        return None
     candidates = np.unique(np.concatenate([seen, unseen]))
     kept = 1 - np.searchsorted(seen, candidates) / len(seen)
     refused = np.searchsorted(unseen, candidates) / len(unseen)
