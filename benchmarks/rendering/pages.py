@@ -37,7 +37,8 @@ INTRODUCTIONS = {
         "Accuracy on test texts by the nearest prototype: runs with a part less runs without it, "
         "seed by seed (mean ± standard deviation, in points). *Measured in* names the method that "
         "the part was removed from: the current one, or an earlier one, which "
-        "[the list of ablation files](notes/ablation-files.md) describes."
+        "[the list of ablation files](notes/ablation-files.md) describes. All rows so far are of "
+        "the method before category sizes were relaxed and K was found by merging."
     ),
     "ablations": (
         "Variants of methods that were measured on test texts: one row per file of `ablations/`, "

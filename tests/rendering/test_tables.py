@@ -1,5 +1,6 @@
 """Tables: what is rendered from lines, and that the committed tables are just that."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from benchmarks.rendering.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3,
 from benchmarks.rendering.tables.ablations import ablation_table
 from benchmarks.rendering.tables.parts import PARTS, parts_table
 from benchmarks.rendering.tables.regimes import estimated_table, ratios_table
+from benchmarks.rendering.tables.search import changes
 from benchmarks.rendering.tables.summary import summary_table
 from benchmarks.rendering.tables.table1 import table1
 from benchmarks.rendering.tables.table2 import gains_table, lead_table, table2
@@ -27,6 +29,7 @@ from benchmarks.rendering.tables.table4 import table4
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
 from newfound.errors import InputError
+from newfound.methods import resolve_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -405,6 +408,16 @@ def test_parts_table_compares_runs_with_and_without_a_part(tmp_path: Path) -> No
     assert same[4:7] == ["minilm", "0, 2", "1.5 ± 0.7"]
     assert row[4:7] == ["mpnet", "0", "3.0"]
     assert parts_table(tmp_path, others) == "No runs yet.\n"
+
+
+def test_search_names_settings_that_are_gone_or_new() -> None:
+    """Lines keep the settings of their time, whatever the method has now."""
+    current = asdict(resolve_config("newfound", "fast", None))
+    line = fake_line("banking", "newfound", effort="fast", **{**current, "max_tokens": 64})
+    assert changes(line) == "as it is"
+    line["config"] |= {"batch": 99, "known_farther": 0.2}
+    del line["config"]["lsa_features"]
+    assert changes(line) == "batch=99, known_farther=0.2 (gone), no lsa_features yet"
 
 
 def test_every_part_has_its_lines() -> None:
