@@ -55,8 +55,7 @@ def test_verbose_adds_settings_and_seconds_per_stage(
     assert "settings: " not in plain.err
     done = command("estimate", table, "--encoder", tiny_encoder, "-v")
     assert re.search(r"^encoding: \d+\.\d s$", done.err, re.MULTILINE)
-    assert "settings: encoder=" in done.err
-    assert "method=" not in done.err
+    assert "settings: method=newfound, encoder=" in done.err
     done = command("predict", small_run, table, "-o", table.parent / "p.csv", "--verbose")
     assert re.search(r"^loading the model: \d+\.\d s$", done.err, re.MULTILINE)
     assert re.search(r"^predicting: \d+\.\d s$", done.err, re.MULTILINE)
@@ -119,7 +118,7 @@ def test_predict_prints_its_summary_as_json(
     assert (value["out"], value["texts"]) == (str(tmp_path / "out.csv"), 2)
     assert any("1 row has no text in column 'text' (first: row 2)" in n for n in value["notes"])
     assert len(set(value["notes"])) == len(value["notes"])
-    assert "are JSON lines already" in refuse("predict", small_run, "-", "--json")
+    assert "are JSON Lines already" in refuse("predict", small_run, "-", "--json")
 
 
 def test_export_prints_json(command: Command, small_run: Path, tmp_path: Path) -> None:
