@@ -274,7 +274,7 @@ def test_more_novel_categories_than_unlabelled_texts_is_an_error(
     path = tmp_path / "t.csv"
     path.write_text(SmallTask(task.texts, list(task.truth), task.truth).csv())
     said = refuse("discover", path, "-o", tmp_path / "run", "--categories", "9", *flags)
-    assert "only 0 texts have no label: give at most 4" in said
+    assert "only 0 texts have no label; give at most 4" in said
 
 
 def test_estimate_reports_the_same_errors_as_discover(
@@ -330,7 +330,7 @@ def test_other_folders_are_kept_even_with_force(
     (folder / "chapter.txt").write_text("years of work")
     said = refuse("discover", table, "-o", folder, *force)
     assert said.startswith(f"{folder} exists and is not a run folder, so it is not replaced")
-    assert "not a run of newfound" in refuse("demo", "-o", folder)
+    assert "not a run folder" in refuse("demo", "-o", folder)
     assert "is a file; give a folder" in refuse("discover", table, "-o", table, *force)
     assert "cannot write" in refuse("discover", table, "-o", table / "run", *force)
 

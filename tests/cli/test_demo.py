@@ -28,6 +28,7 @@ def test_demo_does_not_replace_another_run(
     done = command("demo", "-o", mine, *flags)
     assert done.code == 2
     assert (
-        done.err == f"newfound: {mine} holds a run that is no demo; choose another name with -o\n"
+        done.err
+        == f"newfound: {mine} holds a run that is not a demo; choose another folder with -o\n"
     )
     assert {path: path.stat().st_mtime_ns for path in mine.rglob("*")} == before

@@ -187,7 +187,7 @@ def test_discover_uses_a_validation_table(
     held.write_text("text,label\nrain,weather\n")
     done = command(*shared, "--validation", held, "--force")
     assert done.code == 2
-    assert f"{held}: no text has a label that also occurs in the tables" in done.err
+    assert f"{held}: no label of this table is a known category" in done.err
 
 
 def test_run_is_replaced_only_with_force(

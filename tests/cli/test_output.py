@@ -120,7 +120,7 @@ def test_predict_prints_its_summary_as_json(
     assert (value["out"], value["texts"]) == (str(tmp_path / "out.csv"), 2)
     assert any("1 row has no text in column 'text' (first: row 2)" in n for n in value["notes"])
     assert len(set(value["notes"])) == len(value["notes"])
-    assert "are JSON lines already" in refuse("predict", small_run, "-", "--json")
+    assert "are JSON Lines already" in refuse("predict", small_run, "-", "--json")
 
 
 def test_export_prints_json(command: Command, small_run: Path, tmp_path: Path) -> None:
