@@ -1,6 +1,5 @@
 """Tables: what is rendered from lines, and that the committed tables are just that."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from benchmarks.rendering.paper_numbers import NAMES, TABLE_1, TABLE_2, TABLE_3,
 from benchmarks.rendering.tables.ablations import ablation_table
 from benchmarks.rendering.tables.parts import PARTS, parts_table
 from benchmarks.rendering.tables.regimes import estimated_table, ratios_table
-from benchmarks.rendering.tables.search import changes
 from benchmarks.rendering.tables.summary import summary_table
 from benchmarks.rendering.tables.table1 import table1
 from benchmarks.rendering.tables.table2 import gains_table, lead_table, table2
@@ -29,7 +27,6 @@ from benchmarks.rendering.tables.table4 import table4
 from newfound.bench.lines import append_line, read_results
 from newfound.bench.rows import NONE, mean_seconds, mean_spread, seed_list, select_runs
 from newfound.errors import InputError
-from newfound.methods import resolve_config
 
 ROOT = Path(__file__).parents[2]
 

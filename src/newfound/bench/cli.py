@@ -36,14 +36,12 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         )
     )
     _add_splits(add("splits", "count the labelled, unlabelled and test texts of splits"))
-    _add_speed(
-        add("speed", "measure encoding, training, k-means and whole commands, and other packages")
-    )
-    _add_splits(add("splits", "count the texts of every part of a split"))
     _add_wild(
         add("wild", "run methods on tables as people have them: uneven sizes, few labels, noise")
     )
-    _add_speed(add("speed", "measure encoding, training, k-means and whole commands beside peers"))
+    _add_speed(
+        add("speed", "measure encoding, training, k-means and whole commands, and other packages")
+    )
     _add_table(add("table", "print result lines as a Markdown table"))
 
 
