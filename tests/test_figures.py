@@ -200,11 +200,11 @@ def test_missing_matching_or_estimate_is_an_error(
     fitted.save(tmp_path / "model")
     loaded = CategoryDiscoverer.load(tmp_path / "model", device="cpu")
     assert isinstance(loaded.plot_matching(), Figure)
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.plot_map()
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.report(tmp_path / "x.html")
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.plot_estimate()
     given = replace(fitted.result_, estimate=None)
     with pytest.raises(InputError, match='n_categories="auto"'):
