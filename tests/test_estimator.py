@@ -380,7 +380,7 @@ def test_fit_with_nearly_all_texts_labelled(tiny_encoder: str, task: SmallTask) 
         found = make(tiny_encoder, n_categories=n_categories).fit(task.texts, labels)
         assert (found.labels_[2:] == task.truth[2:]).all()
         assert (found.labels_[:2] == found.predict(task.texts[:2])).all()
-    with pytest.raises(InputError, match="only 2 texts have no label: give at most 6"):
+    with pytest.raises(InputError, match="only 2 texts have no label; give at most 6"):
         make(tiny_encoder, n_categories=7).fit(task.texts, labels)
 
 
@@ -501,7 +501,7 @@ def test_given_validation_texts_are_used(tiny_encoder: str, task: SmallTask) -> 
 def test_validation_texts_of_unknown_categories_only_are_an_error(
     tiny_encoder: str, task: SmallTask
 ) -> None:
-    with pytest.raises(InputError, match="no validation text has a label that also"):
+    with pytest.raises(InputError, match="no validation text has the label of a training text"):
         make(tiny_encoder).fit(task.texts, task.labels, validation=(["rain"], ["weather"]))
 
 
@@ -657,7 +657,7 @@ def test_loaded_model_explains_missing_attributes(
         np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
     for name in (*OF_THE_RUN, "result_"):
         assert not hasattr(loaded, name)
-        with pytest.raises(AttributeError, match="load the run folder or fit again"):
+        with pytest.raises(AttributeError, match="load the run folder or refit"):
             getattr(loaded, name)
 
 

@@ -95,7 +95,7 @@ def test_names_on_the_map_do_not_overlap_and_those_left_out_are_counted() -> Non
             assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
     left = 90 - len(boxes)
     assert 0 < left < 90
-    assert f"no room for {left} of the 90 names" in words(figure)
+    assert f"{left} of the 90 names do not fit" in words(figure)
 
 
 def test_near_categories_get_different_colours() -> None:
@@ -200,16 +200,16 @@ def test_missing_matching_or_estimate_is_an_error(
     fitted.save(tmp_path / "model")
     loaded = CategoryDiscoverer.load(tmp_path / "model", device="cpu")
     assert isinstance(loaded.plot_matching(), Figure)
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.plot_map()
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.report(tmp_path / "x.html")
-    with pytest.raises(InputError, match="no training texts"):
+    with pytest.raises(InputError, match="loaded without its run folder"):
         loaded.plot_estimate()
     given = replace(fitted.result_, estimate=None)
     with pytest.raises(InputError, match='n_categories="auto"'):
         plot_estimate(given)
-    with pytest.raises(InputError, match="no text was labelled"):
+    with pytest.raises(InputError, match="no text is labelled"):
         plot_matching(replace(given, matching=None))
     assert "<table" in loaded._repr_html_()
 

@@ -83,7 +83,7 @@ def test_name_novel_returns_a_new_result(result: Result, endpoint: FakeEndpoint)
 
 def test_validation_texts_are_given_as_a_corpus(config: RunConfig, task: SmallTask) -> None:
     corpus = Corpus.from_lists(task.texts, task.labels)
-    with pytest.raises(InputError, match="no validation text has a label that also"):
+    with pytest.raises(InputError, match="no validation text has the label of a training text"):
         pipeline.discover(corpus, config, validation=Corpus.from_lists(["rain"], ["weather"]))
 
 

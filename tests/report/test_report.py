@@ -450,7 +450,7 @@ class TestData:
         shown_score = prepare(run)["numbers"][-1]
         assert (shown_score["value"], shown_score["note"]) == (
             "57%",
-            "accuracy: known 71%",
+            "known 71%",
         )
 
     def test_run_without_records_is_shown(self) -> None:

@@ -21,7 +21,7 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         command = commands.add_parser(
             name,
             help=help,
-            description=help,
+            description=f"{help[0].upper()}{help[1:]}.",
             formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         )
         command.set_defaults(run=_lazy(name))
@@ -112,10 +112,14 @@ def _add_splits(command: argparse.ArgumentParser) -> None:
 def _add_speed(command: argparse.ArgumentParser) -> None:
     _add_data(command)
     command.add_argument(
-        "--texts", type=int, default=4000, help="number of texts per sample of BANKING"
+        "--texts", metavar="N", type=int, default=4000, help="number of texts per sample of BANKING"
     )
     command.add_argument(
-        "--repeats", type=int, default=3, help="number of runs whose median is reported"
+        "--repeats",
+        metavar="N",
+        type=int,
+        default=3,
+        help="number of runs whose median is reported",
     )
     command.add_argument(
         "--only",
@@ -124,7 +128,9 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         help="encoding, training, kmeans, discover, prediction, imports, growth, epochs, runs "
         "(default: all but the last three)",
     )
-    command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
+    command.add_argument(
+        "--encoder", metavar="NAME", default="minilm", help="short name, folder or Hub id"
+    )
     command.add_argument(
         "--efforts",
         metavar="EFFORT[,..]",
@@ -133,12 +139,14 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--prediction-texts",
+        metavar="N",
         type=int,
         default=20_000,
         help="number of distinct texts in the section prediction",
     )
     command.add_argument(
         "--growth-texts",
+        metavar="N",
         type=int,
         default=200_000,
         help="number of texts of the largest table in the section growth",
@@ -288,10 +296,15 @@ def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
         help="best follows the publications",
     )
     command.add_argument(
-        "--max-tokens", type=int, default=128, help="longer texts are truncated to this many tokens"
+        "--max-tokens",
+        metavar="N",
+        type=int,
+        default=128,
+        help="longer texts are truncated to this many tokens",
     )
     command.add_argument(
         "--device",
+        metavar="NAME",
         default=argparse.SUPPRESS,
         help="cpu, cuda or cuda:N (default: cuda if available)",
     )

@@ -17,7 +17,7 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     def _get_help_string(self, action: argparse.Action) -> str | None:
         if action.option_strings and action.required:
             return f"{action.help} (required)"
-        if action.nargs == 0:  # a switch is off by default
+        if action.nargs == 0 or action.default == []:  # off or empty by default
             return action.help
         return super()._get_help_string(action)
 
@@ -175,6 +175,7 @@ def add_device(command: argparse.ArgumentParser) -> None:
     """Add --device to a command that has no other flags of a run."""
     command.add_argument(
         "--device",
+        metavar="NAME",
         default=argparse.SUPPRESS,
         help="cpu, cuda or cuda:N (default: cuda if available)",
     )

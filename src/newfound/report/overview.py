@@ -100,8 +100,8 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
     }
     if "all" in scores:
         parts = [f"{part} {scores[part]}" for part in ("known", "novel") if part in scores]
-        note = ": ".join(["accuracy", *([", ".join(parts)] if parts else [])])
-        numbers.append({"name": "Correct", "value": scores["all"], "note": note})
+        note = ", ".join(parts)
+        numbers.append({"name": "Accuracy", "value": scores["all"], "note": note})
     return numbers
 
 

@@ -12,7 +12,7 @@ function startMap() {
   const cutNote = texts.limit ? `Texts are truncated to ${number(texts.limit)} characters. ` : "";
   const lost = texts.unplaced ? `${plural(texts.unplaced, "text")} without a position ${texts.unplaced === 1 ? "is" : "are"} left out. ` : "";
   byId("map-hint").textContent = `Each mark is a text; similar texts are close together. ${left}${lost}${cutNote}`
-    + (data.categories.length > PALETTES.light.length ? "Colours repeat; see the names." : "");
+    + (data.categories.length > PALETTES.light.length ? "Colours are reused for distant categories." : "");
   for (const kind of ["known", "novel"]) {
     byId(`map-${kind}`).addEventListener("change", (event) => {
       shownKinds[kind] = event.target.checked;
