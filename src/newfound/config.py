@@ -91,7 +91,7 @@ class RunConfig:
     false_alarms: float | None = setting(
         None,
         "in place of --outside: share of the texts of known categories that may be marked, judged "
-        "on labelled texts that are left out one by one",
+        "on labelled texts that are left out one by one (default: none is marked)",
         high=1,
     )
 

@@ -70,7 +70,10 @@ def test_names_from_the_endpoint_are_in_every_file_of_the_run(
     rows, categories, about = read(run)
     novel = [c["name"] for c in categories if c["kind"] == "novel"]
     assert len(novel) == 2
-    assert all(name.startswith("Named ") for name in novel)
+    # A category without texts has nothing to ask about.
+    filled = [c["name"] for c in categories if c["kind"] == "novel" and c["size"]]
+    assert filled
+    assert all(name.startswith("Named ") for name in filled)
     assert [c["name"] for c in categories if c["kind"] == "known"] == ["card", "weather"]
     assert {row["category"] for row in rows if row["kind"] == "novel"} <= set(novel)
     assert {row["category"] for row in rows} <= {c["name"] for c in categories}

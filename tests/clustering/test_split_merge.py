@@ -139,14 +139,14 @@ def test_known_category_is_split_only_if_half_is_likely_novel() -> None:
     bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
     assert (bad.labels[:80] == 0).all()
     found = split_merge(
-        points, targets, known_log_odds(nearest_neighbours(points, 15), targets), bad
+        points, targets, known_log_odds(points, nearest_neighbours(points, 15), targets), bad
     )
     assert (found.labels[:40] == 0).all()
     assert (found.labels[40:80] != 0).all()
     targets[40:50] = 0  # labels in both blobs: they are one category
     bad = constrained_kmeans(points, 4, targets, initial=stuck(points))
     found = split_merge(
-        points, targets, known_log_odds(nearest_neighbours(points, 15), targets), bad
+        points, targets, known_log_odds(points, nearest_neighbours(points, 15), targets), bad
     )
     assert (found.labels[:80] == 0).all()
 

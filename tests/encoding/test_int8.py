@@ -55,7 +55,7 @@ def test_model_without_a_run_cannot_be_calibrated(
 ) -> None:
     arguments = [str(copied_run / "model"), str(new_table(tmp_path)), "-o", str(tmp_path / "o.csv")]
     assert main(["predict", *arguments, "--int8"]) == 2
-    assert "name a run folder" in capsys.readouterr().err
+    assert "give a run folder" in capsys.readouterr().err
 
 
 @needs_openvino

@@ -49,5 +49,5 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not written by newfound"):
         read_check(path)
     path.write_text('{"format": 99}')
-    with pytest.raises(InputError, match="install a newer newfound"):
+    with pytest.raises(InputError, match="install a newer version"):
         read_check(path)

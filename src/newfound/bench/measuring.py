@@ -39,7 +39,7 @@ def pending(jobs: Sequence[Job[AnyPlan]], output: "Output") -> list[Job[AnyPlan]
     """Return the jobs without a line in their file."""
     there = {key_of(line) for out in {job.out for job in jobs} for line in read_lines(out)}
     todo = [job for job in jobs if key_of(job.head) not in there]
-    output.progress(f"{len(jobs)} runs; {len(jobs) - len(todo)} have their lines already")
+    output.progress(f"{len(jobs)} runs; {len(jobs) - len(todo)} already have a result line")
     return todo
 
 

@@ -119,7 +119,7 @@ def test_uneven_categories_are_not_found_with_strictly_equal_sizes(
     )
     task, truth = table(*UNEVEN)
     found, free = predicted(fit(tiny_encoder, task)), task.unlabelled
-    assert accuracy(found[free], truth[free], set(task.known)).all < 80
+    assert accuracy(found[free], truth[free], set(task.known)).all < 88
 
 
 @pytest.mark.parametrize("cut", [UNEVEN, ABSENT], ids=["uneven", "a known category is absent"])
