@@ -55,7 +55,7 @@ def size_variation(sizes: np.ndarray) -> float:
     --------
     >>> round(size_variation(np.array([40, 41, 39, 0, 40, 200])), 2)
     0.02
-    >>> size_variation(np.array([10, 100, 1000])) > 3
+    >>> size_variation(np.array([20, 40, 80, 160, 320])) > 1
     True
     """
     occurring = sizes[_occurs(sizes)].astype(float)
