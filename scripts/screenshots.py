@@ -15,6 +15,7 @@ from pathlib import Path
 
 from newfound.errors import InputError
 from newfound.report import write_report
+from newfound.storage.run_folder import read_run
 
 FLAGS = (
     "--headless",
@@ -72,7 +73,9 @@ def main() -> int:
         chromium = find_chromium()
         options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            page = write_report(options.run, Path(folder) / "report.html").resolve()
+            page = write_report(
+                read_run(options.run), Path(folder) / "report.html", name=str(options.run)
+            ).resolve()
             for scheme in SCHEMES:
                 picture = (options.out / f"report-{scheme}.png").resolve()
                 picture.unlink(missing_ok=True)
