@@ -65,17 +65,31 @@ def test_stray_texts_make_no_category() -> None:
     assert (found.k_error, found.novel) == (0, 90)
 
 
-def test_scores_are_weighted_as_the_pile_is() -> None:
-    # Of 20 texts without a label, 15 are in a category that no label names, 4 in a, 1 in b.
-    pile: list[Row] = [(None, None, 3)] * 15 + [(None, None, 0)] * 4 + [(None, None, 1)]
-    held: list[Row] = [(None, "a", 0), (None, "b", 0), *[(None, "c", 2)] * 2]
-    found = scores([*KNOWN, *pile, *held], ("c",), 4)
-    assert found.known == pytest.approx(100 * 5 / 7)  # a stands for 4 + 1 texts, b for 1 + 1
-    assert found.all == pytest.approx(0.25 * 100 * 5 / 7 + 0.75 * 100)
+def test_known_and_novel_are_weighted_by_their_share_of_the_pile() -> None:
+    # Verdicts of novelty are all right. 14 of 20 texts without a label are judged novel; a fifth
+    # of the labels was hidden, which leaves (0.7 - 0.2) / 0.8 for categories without labels.
+    pile: list[Row] = [(None, None, 3)] * 14 + [(None, None, 0)] * 6
+    held: list[Row] = [(None, "a", 0), (None, "b", 0), (None, "c", 2), (None, "c", 2)]
+    known: list[Row] = [("a", None, 0)] * 3 + [("b", None, 1)] * 3
+    found = scores([*known, *pile, *held], ("c",), 4)
+    assert (found.known, found.novel) == (50, 100)
+    assert found.all == pytest.approx(0.375 * 50 + 0.625 * 100)
 
 
-def test_texts_of_hidden_categories_in_the_pile_do_not_count_as_novel() -> None:
-    pile: list[Row] = [(None, None, 2)] * 20
+def test_the_share_of_novel_texts_is_adjusted_for_wrong_verdicts() -> None:
+    # Half of the hidden texts are judged known: of the pile twice as many as judged are novel.
+    pile: list[Row] = [(None, None, 3)] * 7 + [(None, None, 0)] * 13
+    held: list[Row] = [(None, "a", 0), (None, "b", 0), (None, "c", 2), (None, "c", 0)]
+    known: list[Row] = [("a", None, 0)] * 3 + [("b", None, 1)] * 3
+    found = scores([*known, *pile, *held], ("c",), 4)
+    assert (found.known, found.novel) == (50, 50)
+    held[1] = (None, "b", 1)
+    found = scores([*known, *pile, *held], ("c",), 4)
+    assert found.all == pytest.approx(0.375 * 100 + 0.625 * 50)
+
+
+def test_a_pile_without_novel_texts_gives_the_score_of_known_ones() -> None:
+    pile: list[Row] = [(None, None, 0)] * 20
     found = scores([*KNOWN, *pile, (None, "a", 0), (None, "b", 0), (None, "c", 2)], ("c",), 3)
     assert found.all == found.known == 50
     assert found.novel == 100

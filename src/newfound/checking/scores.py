@@ -2,9 +2,9 @@
 
 1. Match categories one to one with the discovered ones, by all texts whose label is known. A
    discovered category that carries the name of a known one can be matched with that only.
-2. Score the texts whose label was hidden. Those of one category stand for as many texts as the
-   pile seems to hold of it, and hidden categories together for the share of the pile that seems to
-   be novel: labels are rarely spread as the texts are.
+2. Score the texts whose label was hidden, those of known and of hidden categories apart.
+3. Estimate the share of novel texts among those without any label, and weight both parts by it:
+   the share among hidden labels is an accident of the draw.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from newfound.checking.draws import Draw
 
 OWN = 0.5  # of a category's texts, and of a discovered category's: it came back as one of its own
 PART = 0.2  # of a category's texts: a discovered category with fewer only got strays
+INFORMED = 0.2  # hits less false alarms: below it, verdicts of novelty say too little to adjust by
 BINS = 10  # of the calibration error, fewer where
 BIN_TEXTS = 30  # a bin would hold fewer texts than this
 
@@ -91,22 +92,24 @@ def score_draw(
     table = np.zeros((n_categories, len(place)), np.int64)  # texts by discovered and true category
     np.add.at(table, (predicted[truth >= 0], truth[truth >= 0]), 1)
     matched = _match(table, len(known))
-    pile = np.bincount(predicted[truth < 0], minlength=n_categories)
-    weights = _weights(truth[scored], matched, pile)
-    novel = truth[scored] >= len(known)
-    share = _novel_share(matched, pile, len(known), novel)
-    right = matched[truth[scored]] == predicted[scored]
-    by_name = truth[scored] == predicted[scored]
-    overall = _combined(weights, novel, share)
+    answers, novel = predicted[scored], truth[scored] >= len(known)
+    right, by_name = matched[truth[scored]] == answers, truth[scored] == answers
+    share = _novel_share(
+        predicted[truth < 0] >= len(known),
+        answers >= len(known),
+        novel,
+        float((truth >= len(known)).sum() / (truth >= 0).sum()),
+    )
+    weights = _weights(novel, share)
     return DrawScores(
-        all=_percent(right, overall),
-        known=_percent(right[~novel], weights[~novel]),
-        novel=_percent(right[novel], weights[novel]),
-        exact_known=_percent(by_name[~novel], weights[~novel]),
+        all=_percent(right, weights),
+        known=_percent(right[~novel]),
+        novel=_percent(right[novel]),
+        exact_known=_percent(by_name[~novel]),
         recovered=_recovered(table, matched, len(known)),
         k_error=_k_error(table, len(known)),
         calibration_error=calibration_error(
-            probability[scored], np.where(novel, right, by_name), overall
+            probability[scored], np.where(novel, right, by_name), weights
         ),
         n_categories=n_categories,
         n_hidden=len(draw.hidden),
@@ -152,32 +155,29 @@ def _match(table: np.ndarray, n_known: int) -> np.ndarray:
     return matched
 
 
-def _weights(truth: np.ndarray, matched: np.ndarray, pile: np.ndarray) -> np.ndarray:
-    """Return how many texts each scored text stands for, [n].
+def _novel_share(pile: np.ndarray, judged: np.ndarray, novel: np.ndarray, hidden: float) -> float:
+    """Return the share of texts without any label whose category no label of the user names.
 
-    `pile` [K] counts the texts without any label by discovered category.
+    The adjusted count of Forman, "Quantifying counts and costs via classification" (2008): of the
+    texts without a label a share is judged novel, `pile` [P]; how often such a verdict is right
+    and how often wrong is seen on the scored texts, where it is `judged` [n] and the truth is
+    `novel` [n]. The user knows the hidden categories, so the share of them, `hidden`, comes off.
     """
-    scored = np.bincount(truth, minlength=len(matched))
-    sizes = scored + np.where(matched >= 0, pile[matched], 0)  # of each category, [C]
-    return (sizes / np.maximum(scored, 1))[truth]
-
-
-def _novel_share(matched: np.ndarray, pile: np.ndarray, n_known: int, novel: np.ndarray) -> float:
-    """Return the share of the pile in categories that no label of the user names."""
-    if pile.sum() == 0:
+    if not len(pile):
         return float(novel.mean())
-    # The user knows the hidden categories: what the pile has of them is not novel.
-    unnamed = np.arange(len(pile)) >= n_known
-    unnamed[matched[matched >= 0]] = False
-    return float(pile[unnamed].sum() / pile.sum())
+    share = float(pile.mean())
+    hits = float(judged[novel].mean()) if novel.any() else 1.0
+    false_alarms = float(judged[~novel].mean()) if not novel.all() else 0.0
+    if hits - false_alarms >= INFORMED:
+        share = (share - false_alarms) / (hits - false_alarms)
+    return min(max((share - hidden) / (1 - hidden), 0.0), 1.0)
 
 
-def _combined(weights: np.ndarray, novel: np.ndarray, share: float) -> np.ndarray:
-    """Return the weights with those of novel texts scaled to their share of the pile, [n]."""
+def _weights(novel: np.ndarray, share: float) -> np.ndarray:
+    """Return weights [n] by which novel texts make up their share."""
     if novel.all() or not novel.any():
-        return weights
-    parts = np.where(novel, share / weights[novel].sum(), (1 - share) / weights[~novel].sum())
-    return weights * parts
+        return np.ones(len(novel))
+    return np.where(novel, share / novel.sum(), (1 - share) / (~novel).sum())
 
 
 def _recovered(table: np.ndarray, matched: np.ndarray, n_known: int) -> float:
@@ -198,5 +198,6 @@ def _k_error(table: np.ndarray, n_known: int) -> float:
     return 100 * float((part >= PART).sum() - hidden) / hidden
 
 
-def _percent(right: np.ndarray, weights: np.ndarray) -> float:
-    return 100 * float(weights @ right / weights.sum()) if weights.sum() else float("nan")
+def _percent(right: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the weighted share of right answers in percent; NaN without any."""
+    return 100 * float(np.average(right, weights=weights)) if len(right) else float("nan")
