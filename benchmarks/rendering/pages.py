@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.rendering.tables.ablations import ablation_table
+from benchmarks.rendering.tables.libraries import libraries_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
 from benchmarks.rendering.tables.speed import gpu_table, speed_table
@@ -101,7 +102,11 @@ def render_tables(lines: Sequence[Line], tried: Path) -> dict[str, str]:
 
 def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
     """Return the tables without a page of their own, by marker."""
-    return {"summary": summary_table(lines), "gpu": gpu_table(lines)}
+    return {
+        "summary": summary_table(lines),
+        "gpu": gpu_table(lines),
+        "libraries": libraries_table(lines),
+    }
 
 
 def table_page(name: str, table: str) -> str:
