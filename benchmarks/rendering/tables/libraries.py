@@ -7,7 +7,7 @@ from newfound.bench.rows import markdown
 
 ROWS = {  # own code and library, by the name of the measurement
     "adamw": ("`CpuAdamW`, the state of AdamW on a CPU", "`torch.optim.AdamW`"),
-    "tsne": ("`describing/tsne.py`, exact t-SNE of at most 300 categories", "scikit-learn's `TSNE`"),
+    "tsne": ("`describing/tsne.py`, exact t-SNE of at most 300 points", "scikit-learn's `TSNE`"),
 }
 
 
