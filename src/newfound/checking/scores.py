@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from newfound.checking.draws import Draw
+from newfound.clustering.metrics import bins_of_equal_size, calibration_error
 
 OWN = 0.5  # of a category's texts, and of a discovered category's: it came back as one of its own
 PART = 0.2  # of a category's texts: a discovered category with fewer only got strays
@@ -108,9 +109,7 @@ def score_draw(
         exact_known=_percent(by_name[~novel]),
         recovered=_recovered(table, matched, len(known)),
         k_error=_k_error(table, len(known)),
-        calibration_error=calibration_error(
-            probability[scored], np.where(novel, right, by_name), weights
-        ),
+        calibration_error=_ece(probability[scored], np.where(novel, right, by_name), weights),
         n_categories=n_categories,
         n_hidden=len(draw.hidden),
         known_texts=int((~novel).sum()),
@@ -118,29 +117,10 @@ def score_draw(
     )
 
 
-def calibration_error(probability: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
-    """Return the expected calibration error in percent, over bins of equally many texts.
-
-    Parameters
-    ----------
-    probability : ndarray of float, shape (N,)
-        Of the answer to each text.
-    right : ndarray of bool, shape (N,)
-        Whether it is right.
-    weights : ndarray of float, shape (N,)
-        How many texts each stands for.
-
-    Returns
-    -------
-    float
-        NaN without texts.
-    """
-    if not len(right):
-        return float("nan")
-    order = np.argsort(probability, kind="stable")
-    gap = (weights * (probability - right))[order]
-    bins = np.array_split(gap, min(BINS, max(1, len(right) // BIN_TEXTS)))
-    return float(100 * sum(abs(part.sum()) for part in bins) / weights.sum())
+def _ece(probability: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
+    """Return the expected calibration error in percent, over bins of equally many texts."""
+    bins = bins_of_equal_size(probability, min(BINS, max(1, len(right) // BIN_TEXTS)))
+    return 100 * calibration_error(probability, right, bins, weights)
 
 
 def _match(table: np.ndarray, n_known: int) -> np.ndarray:

@@ -7,9 +7,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, roc_auc_score
 
 from newfound.bench.wild.tables import COUNTED, Table
+from newfound.clustering.metrics import bins_of_equal_width, calibration_error
 
 NONE = -1  # the category of a text that an answer puts nowhere
-BINS = 10  # of the calibration error
 Scores = dict[str, float | None]
 
 
@@ -86,9 +86,9 @@ def score(answer: Answer, table: Table) -> Scores:
         "nmi": round(100 * float(normalized_mutual_info_score(truth, found)), 2),
         "ari": round(100 * float(adjusted_rand_score(truth, found)), 2),
         "auroc": auroc,
-        "ece": calibration_error(sure, right),
-        "ece_known": calibration_error(sure, right, is_known),
-        "ece_novel": calibration_error(sure, right, ~is_known),
+        "ece": _ece(sure, right),
+        "ece_known": _ece(sure, right, is_known),
+        "ece_novel": _ece(sure, right, ~is_known),
     }
 
 
@@ -144,13 +144,12 @@ def f1(called: np.ndarray, truth: np.ndarray) -> float:
     return round(200 * both / max(1, int(called.sum()) + int(truth.sum())), 2)
 
 
-def calibration_error(
+def _ece(
     probability: np.ndarray | None, right: np.ndarray, chosen: np.ndarray | None = None
 ) -> float | None:
-    """Return the expected calibration error in ten bins of equal width.
+    """Return the expected calibration error of the `chosen` texts, in ten bins of equal width.
 
-    ECE = sum over bins of n_bin / N * |mean probability - share that is right|, over the `chosen`
-    texts; None without probabilities or texts.
+    None without probabilities or texts.
     """
     if probability is None:
         return None
@@ -158,9 +157,7 @@ def calibration_error(
         probability, right = probability[chosen], right[chosen]
     if len(probability) == 0:
         return None
-    place = np.clip((probability * BINS).astype(np.int64), 0, BINS - 1)
-    gaps = np.bincount(place, weights=probability - right, minlength=BINS)
-    return round(float(np.abs(gaps).sum() / len(probability)), 4)
+    return round(calibration_error(probability, right, bins_of_equal_width(probability)), 4)
 
 
 def _auroc(answer: Answer, table: Table) -> float | None:
