@@ -1,6 +1,5 @@
 """Checks of a result: what a careful analyst would point out before anyone uses it."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,7 +41,7 @@ def findings(result: Result) -> list[Finding]:
         _dominant,
         _small,
         _wide_estimate,
-        _estimate_at_edge,
+        _estimate_at_limit,
         _no_novel,
         _notes,
     ]
@@ -158,24 +157,16 @@ def _wide_estimate(result: Result) -> Finding | None:
     )
 
 
-def _estimate_at_edge(result: Result) -> Finding | None:
+def _estimate_at_limit(result: Result) -> Finding | None:
     estimate = result.estimate
-    if estimate is None:
+    if estimate is None or not estimate.at_limit:
         return None
-    points = [
-        (score, number)
-        for number, score in zip(estimate.candidates, estimate.scores, strict=False)
-        if math.isfinite(score)
-    ]
-    if len(points) < 3 or max(points)[1] < max(number for _, number in points):
-        return None
-    most = max(points)[1]
     return Finding(
-        "edge",
+        "limit",
         "check",
         "There may be more categories than were tried",
-        f"The most likely number, {most:,}, is the largest one that was tried.",
-        "Run again with a larger number of categories.",
+        f"The estimate, {estimate.n_categories:,}, is the largest number that was tried.",
+        "Run again with a larger number of categories (--categories), and compare the reports.",
     )
 
 
