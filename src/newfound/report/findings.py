@@ -1,4 +1,4 @@
-"""Checks of a result: what a careful analyst would point out before anyone uses it."""
+"""Checks of a result: possible problems to look at before it is used."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from newfound.report.likeness import (
 from newfound.result import Result
 from newfound.wording import plural
 
-# Each threshold is a judgement. They are strict, because nobody reads a list of false alarms.
+# The thresholds are set by judgement. They are strict, so that few findings are false alarms.
 SMALL = 5  # texts; with fewer, the topic of a category is not clear
 SMALL_SHARE = 0.1  # of the median category
 DOMINANT_SHARE = 0.25  # of all texts, and DOMINANT_TIMES the mean share
@@ -28,7 +28,7 @@ NOTES = 50  # shown in the report
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return all findings, possible problems before notes."""
+    """Return all findings; possible problems come before notes."""
     checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
         fits_nowhere,
@@ -84,10 +84,10 @@ def _absent(result: Result) -> Finding | None:
     return Finding(
         "absent",
         "check",
-        f"{plural(len(absent), 'known category', 'known categories')} without a new text",
-        "No unlabelled text was assigned to these. They may not occur in the texts, or a similar "
-        "category may have absorbed them.",
-        "Read the nearest category, and search the texts for a word that you would expect.",
+        f"{plural(len(absent), 'known category', 'known categories')} without an unlabelled text",
+        "No unlabelled text was assigned to these categories. They may not occur in the texts, or "
+        "a similar category may have absorbed them.",
+        "Read the nearest category, and search the texts for words that you would expect.",
         tuple(
             Item(
                 int(i),
@@ -111,8 +111,8 @@ def _dominant(result: Result) -> Finding | None:
     return Finding(
         "dominant",
         "check",
-        "One category holds a large part of the texts",
-        "It may really be that common, or it may collect all unclear texts.",
+        f"{plural(len(items), 'category holds', 'categories hold')} a large part of the texts",
+        "Such a category may really be that common, or it may collect all unclear texts.",
         "Read its border texts; if they are mixed, run again with more categories.",
         tuple(items),
     )
@@ -132,7 +132,7 @@ def _small(result: Result) -> Finding | None:
         "small",
         "check",
         f"{plural(len(small), 'category', 'categories')} with very few texts",
-        "So few texts may be grouped by chance, because they fit no other category.",
+        "So few texts may be grouped by chance, because they fit no other category well.",
         "Keep them only if their texts clearly belong together.",
         tuple(
             Item(int(i), None, plural(int(sizes[i]), "text"))

@@ -44,7 +44,7 @@ const FIRST = 5; // categories of a finding shown before "Show all"
 function startFindings() {
   const checks = data.findings.filter((finding) => finding.level === "check").length;
   if (data.findings.length === 0) {
-    fill("findings-list", make("p", {}, "No problems were found. It is still worth reading some border texts."));
+    fill("findings-list", make("p", {}, "No problems were found. Read some border texts all the same."));
     return;
   }
   byId("findings-title").textContent = checks ? `To check (${checks})` : "To check";
@@ -77,7 +77,7 @@ function findingItem([at, other, text]) {
     make("span", { class: "why" }, text));
 }
 
-// What `newfound check` measured, where it was run: sentences, and a row per method.
+// The result of `newfound check`, if there is one: sentences, and one row per method.
 function startCheck() {
   const { check } = data;
   if (!check) {
