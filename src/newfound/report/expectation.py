@@ -34,10 +34,10 @@ def _sentences(check: Check) -> list[str]:
     right = [
         f"{first.mean(measure):.0f}% of {what}"
         for measure, what in (
-            ("exact_known", "the texts of known categories were assigned to their own category"),
-            ("novel", "the texts of hidden categories to the matching novel one"),
+            ("exact_known", "the texts of known categories to their own category"),
+            ("novel", "the texts of hidden categories to the matching novel category"),
         )
         if not math.isnan(first.mean(measure))
     ]
     method = shown(first.method, NAME)
-    return [told, f"With {method}, {' and '.join(right)}."] if right else [told]
+    return [told, f"{method} assigned {' and '.join(right)}."] if right else [told]

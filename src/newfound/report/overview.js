@@ -44,7 +44,7 @@ const FIRST = 5; // categories of a finding shown before "Show all"
 function startFindings() {
   const checks = data.findings.filter((finding) => finding.level === "check").length;
   if (data.findings.length === 0) {
-    fill("findings-list", make("p", {}, "No problems were found. Read some border texts all the same."));
+    fill("findings-list", make("p", {}, "No problems were found. It is still worth reading some border texts."));
     return;
   }
   byId("findings-title").textContent = checks ? `To check (${checks})` : "To check";
