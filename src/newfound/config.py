@@ -77,7 +77,8 @@ class RunConfig:
     max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
     validation_share: float = setting(
         0.15,
-        "share of the labelled texts of each category that decides when training stops",
+        "share of the labelled texts of each category that is held out and decides when training "
+        "stops",
         high=0.9,
     )
     cache: str | None = setting(

@@ -272,8 +272,8 @@ class Model:
         Parameters
         ----------
         outside : float, optional
-            Mark a text if its fit score is among the lowest of the unlabelled training texts, of
-            which this share counts as lowest, from 0 to 1.
+            Share of the unlabelled training texts whose fit score is below the threshold, from 0
+            to 1. Texts below it are marked.
         false_alarms : float, optional
             Share of texts of known categories that may be marked by mistake, from 0 to 1. Without
             `outside` and `false_alarms`, no text is marked.

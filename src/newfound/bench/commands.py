@@ -174,7 +174,7 @@ def speed(options: argparse.Namespace, output: "Output") -> None:
     sections = chosen_sections(getattr(options, "only", None))
     efforts = tuple(names(options.efforts, "--efforts"))
     if not set(efforts) <= set(EFFORTS):
-        raise InputError(f"--efforts takes {', '.join(EFFORTS)}, not {options.efforts!r}")
+        raise InputError(f"--efforts takes some of {', '.join(EFFORTS)}, not {options.efforts!r}")
     least = {"texts": 1, "repeats": 1, "prediction_texts": 1, "growth_texts": 8}
     for name, low in least.items():
         if getattr(options, name) < low:

@@ -159,9 +159,8 @@ def add_marking(command: argparse.ArgumentParser) -> None:
         "--outside",
         metavar="SHARE",
         default=argparse.SUPPRESS,
-        help="mark a text as fitting nowhere if its fit score is among the lowest of the run's "
-        "unlabelled texts, of which this share counts as lowest, from 0 to 1 (default: as in the "
-        "run)",
+        help="mark texts as fitting nowhere if their fit score is below a threshold; this share of "
+        "the run's unlabelled texts is below it, from 0 to 1 (default: as in the run)",
     )
     command.add_argument(
         "--false-alarms",

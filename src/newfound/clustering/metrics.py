@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]
     >>> accuracy([0, 0, 1, 1], ["card", "card", "loan", "card"], {"card"}).all
     75.0
     """
+    from sklearn.metrics import (  # imported here, because it is slow
+        adjusted_rand_score,
+        normalized_mutual_info_score,
+    )
+
     _, categories, table = _contingency(predicted, truth)
     rows, columns = linear_sum_assignment(table, maximize=True)
     right = np.zeros(len(categories), np.int64)  # correct texts of each category
