@@ -27,6 +27,7 @@ from sklearn.metrics import roc_auc_score
 
 from newfound.bench.datasets import DataSet, data_folder, read_data_set
 from newfound.bench.lines import append_line, commit
+from newfound.clustering.metrics import bins_of_equal_width, calibration_error
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.data.tables import read_tables
@@ -101,18 +102,6 @@ def right_answers(result: Result, truth: Sequence[str | None]) -> tuple[np.ndarr
     return right, known
 
 
-def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
-    """Return the expected calibration error: mean gap of probability and accuracy over bins."""
-    if not len(right):
-        return float("nan")
-    bins = np.minimum((probability * BINS).astype(int), BINS - 1)
-    gaps = [
-        (bins == b).mean() * abs(probability[bins == b].mean() - right[bins == b].mean())
-        for b in np.unique(bins)
-    ]
-    return float(np.sum(gaps))
-
-
 def measure(table: Table, config: RunConfig) -> dict[str, Any]:
     """Discover, predict, and return the measurements."""
     begun = time.perf_counter()
@@ -144,12 +133,17 @@ def measure(table: Table, config: RunConfig) -> dict[str, Any]:
             "in_predict_by_probability": _auroc(new_strange[~unseen], found.probability[~unseen]),
         },
         "calibration_error": {
-            name: calibration_error(result.probability[rows], right[rows])
+            name: _calibration_error(result.probability[rows], right[rows])
             for name, rows in parts.items()
         },
         "accuracy": {name: float(right[rows].mean()) for name, rows in parts.items()},
         "seconds": round(seconds, 1),
     }
+
+
+def _calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
+    """Return the expected calibration error in bins of equal width."""
+    return calibration_error(probability, right, bins_of_equal_width(probability, BINS))
 
 
 def _auroc(positive: np.ndarray, score: np.ndarray) -> float | None:

@@ -607,8 +607,8 @@ def test_renaming_returns_a_new_result(fitted: CategoryDiscoverer, task: SmallTa
     assert "songs" in predicted.names
     np.testing.assert_array_equal(renamed.map_positions, result.map_positions)
     for names, message in (
-        ({0: "x"}, "only novel categories"),
-        ({9: "x"}, "only novel categories"),
+        ({0: "x"}, "category 0 is not a novel category"),
+        ({9: "x"}, "category 9 is not a novel category"),
         ({novel.id: "bank"}, "the name 'bank' is taken"),
     ):
         with pytest.raises(InputError, match=message):

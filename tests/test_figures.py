@@ -95,7 +95,7 @@ def test_names_on_the_map_do_not_overlap_and_those_left_out_are_counted() -> Non
             assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
     left = 90 - len(boxes)
     assert 0 < left < 90
-    assert f"{left} of the 90 names do not fit" in words(figure)
+    assert f"{left} of the 90 names are not shown" in words(figure)
 
 
 def test_near_categories_get_different_colours() -> None:

@@ -99,7 +99,7 @@ def test_without_labels_no_category_is_the_best_known(tiny_encoder: str, task: S
     assert set(result.best_known.tolist()) == {-1}
     assert result.model is not None
     assert result.model.predict(["rain"]).best_known.tolist() == [None]
-    with pytest.raises(InputError, match="judged on labelled texts, and there are none"):
+    with pytest.raises(InputError, match="needs labelled texts, and there are none"):
         found_by(tiny_encoder, plain, false_alarms=0.1)
 
 
@@ -145,7 +145,7 @@ def test_the_estimator_scores_and_marks(tiny_encoder: str, task: SmallTask, tmp_
     np.testing.assert_allclose(loaded.predict_fit([STRANGE]), scores[:1], atol=1e-4)
     assert loaded.false_alarms == 0.2
     plain = CategoryDiscoverer("dpn", tiny_encoder, 4, "fast", device="cpu", settings=QUICK)
-    with pytest.raises(InputError, match="read the scores of predict_fit"):
+    with pytest.raises(InputError, match="use the scores of predict_fit"):
         plain.fit(task.texts, task.labels).predict_fits_nowhere(["rain"])
 
 
@@ -228,11 +228,11 @@ def test_reference_texts_of_another_model_are_refused(
     assert reference is not None
     narrow = replace(reference, vectors=reference.vectors[:, :3])
     save_model(replace(result.model, fit_reference=narrow), tmp_path / "narrow")
-    with pytest.raises(InputError, match=r"fit_reference\.safetensors is of another encoder"):
+    with pytest.raises(InputError, match=r"fit_reference\.safetensors belongs to another encoder"):
         load_model(tmp_path / "narrow", "cpu")
     other = replace(reference, categories=reference.categories + 9)
     save_model(replace(result.model, fit_reference=other), tmp_path / "other")
-    with pytest.raises(InputError, match=r"names categories that model\.json does not have"):
+    with pytest.raises(InputError, match=r"has categories that are not in model\.json"):
         load_model(tmp_path / "other", "cpu")
 
 
@@ -255,7 +255,7 @@ def test_discover_and_predict_mark_by_the_same_rule(
     out = tmp_path / "out.csv"
     done = command("predict", run, new, "-o", out)
     assert done.code == 0, done.err
-    assert ", 1 of which fit nowhere" in done.out
+    assert "; 1 fits nowhere: " in done.out
     rows = rows_of(out)
     assert [row["fits_nowhere"] for row in rows][:2] == ["yes", "no"]
     assert all(row["category"] and row["best_known"] for row in rows[:2])

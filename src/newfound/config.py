@@ -47,7 +47,7 @@ def setting(
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Settings of a run; None lets the encoder, the data or the hardware decide."""
+    """Settings of a run; the default of None depends on the encoder or the device."""
 
     method: str = setting(
         "newfound", "method that finds the categories; `newfound methods` lists them"
@@ -61,21 +61,24 @@ class RunConfig:
     )
     effort: Effort | None = setting(
         None,
-        "fast trains a small head on the frozen encoder; balanced takes more time, by method for "
-        "more repetitions or for the last layers; best trains all layers (default: best on a GPU, "
-        "balanced on a CPU)",
+        "fast trains a small head on the frozen encoder; balanced takes more time, for more "
+        "repetitions or for training the last layers, depending on the method; best trains all "
+        "layers (default: best on a GPU, balanced on a CPU)",
     )
     seed: int = setting(
-        0, "the same seed gives the same result on the same machine", high=2**32 - 1
+        0,
+        "random seed; on a CPU, the same seed gives the same result on the same machine",
+        high=2**32 - 1,
     )
-    device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda where there is one)")
+    device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda if available)")
     pooling: Literal["cls", "mean"] | None = setting(
-        None, "how tokens become one vector (default: as the encoder was trained)"
+        None, "pooling of token vectors (default: that of the encoder's training)"
     )
     max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
     validation_share: float = setting(
         0.15,
-        "share of the labelled texts of each category that decides when training stops",
+        "share of the labelled texts of each category that is held out and decides when training "
+        "stops",
         high=0.9,
     )
     cache: str | None = setting(
@@ -85,34 +88,34 @@ class RunConfig:
     outside: float | None = setting(
         None,
         "share of the unlabelled texts to mark as fitting nowhere, from 0 to 1; they keep their "
-        "category (default: none is marked)",
+        "category (default: no text is marked)",
         high=1,
     )
     false_alarms: float | None = setting(
         None,
-        "in place of --outside: share of the texts of known categories that may be marked, judged "
-        "on labelled texts that are left out one by one (default: none is marked)",
+        "instead of --outside: share of texts of known categories that may be marked by mistake, "
+        "from 0 to 1 (default: no text is marked)",
         high=1,
     )
 
 
 def check_marking(outside: float | None, false_alarms: float | None, *, labelled: bool) -> None:
-    """Refuse a share and a rate that cannot decide which texts fit nowhere.
+    """Raise InputError for an invalid rule for texts that fit nowhere.
 
-    `labelled` says whether any text carries a label.
+    `labelled` is True if any text has a label.
     """
     if outside is not None and false_alarms is not None:
         raise InputError(
             "a share of texts (--outside, outside) and a false-alarm rate (--false-alarms, "
-            "false_alarms) both decide which texts fit nowhere: give one of them"
+            "false_alarms) exclude each other; give one of them"
         )
     for name, value in (("outside", outside), ("false_alarms", false_alarms)):
         if value is not None and not 0 <= value <= 1:
             raise InputError(f"{flag_of(name)} must be from 0 to 1, not {value:g}")
     if false_alarms is not None and not labelled:
         raise InputError(
-            "a false-alarm rate (--false-alarms, false_alarms) is judged on labelled texts, and "
-            "there are none: give a share of texts (--outside, outside) instead"
+            "a false-alarm rate (--false-alarms, false_alarms) needs labelled texts, and there are "
+            "none; give a share of texts (--outside, outside) instead"
         )
 
 

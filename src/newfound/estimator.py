@@ -53,25 +53,25 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         repetitions or for training the last layers, depending on the method; "best" trains all
         layers. None means "best" on a GPU and "balanced" on a CPU.
     seed : int, default 0
-        The same seed gives the same result on the same machine.
+        Random seed; on a CPU, the same seed gives the same result on the same machine.
     device : str or None, default None
         "cpu", "cuda" or "cuda:N"; None uses a GPU if available.
     pooling : str or None, default None
-        Pooling of token vectors, "cls" or "mean"; None means as the encoder was trained.
+        Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training.
     max_tokens : int, default 128
         Longer texts are truncated to this many tokens.
     validation_share : float, default 0.15
         Share of the labelled texts of each category that is held out and decides when training
         stops.
     cache : str or None, default None
-        Folder that keeps the output of layers that are not trained, so that the next fit starts at
-        once; None keeps nothing.
+        Folder that caches the output of frozen layers, so that the next fit on the same texts skips
+        them; None means no cache.
     outside : float or None, default None
         Share of the unlabelled texts to mark as fitting nowhere, from 0 to 1. They keep their
-        category. None marks nothing; every text has its fit score all the same.
+        category. None marks no text; fit scores are computed in any case.
     false_alarms : float or None, default None
-        In place of `outside`: share of the texts of known categories that may be marked, judged on
-        labelled texts that are left out one by one.
+        Instead of `outside`: share of texts of known categories that may be marked by mistake, from
+        0 to 1. The threshold comes from the fit scores of the labelled texts.
     settings : dict or None, default None
         Hyper-parameters of the method by name, such as ``{"epochs": 3}``; they override those of
         `effort`. `newfound methods NAME` lists them.
@@ -94,10 +94,10 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     predicted_ : ndarray of int, shape (n_texts,)
         Predicted category of each training text, as an index into `classes_`.
     probability_ : ndarray of float, shape (n_texts,)
-        Probability of that answer, with four decimals.
+        Probability of that category, rounded to four decimals.
     fit_scores_ : ndarray of float, shape (n_texts,), or None
-        Fit score of each training text, as `predict_fit` has them, but with the text itself left
-        out; None if a run of an earlier version was loaded.
+        Fit score of each training text in its category, see `predict_fit`; the text itself is left
+        out. None if a run of an earlier version was loaded.
     fits_nowhere_ : ndarray of bool, shape (n_texts,), or None
         Which training texts are marked as fitting nowhere; None without `outside` and
         `false_alarms`.
@@ -125,7 +125,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     The attributes are read-only. After `load` of a folder that holds only a model, those that
     describe the training texts (`labels_`, `predicted_`, `probability_`, `fit_scores_`,
     `fits_nowhere_`, `estimate_`, `history_`, `notes_`, `seconds_`, `result_`) raise an
-    AttributeError that says so; after `load` of a run folder they are there.
+    AttributeError; after `load` of a run folder they are available.
 
     `fit` raises an error for an empty text (or one of white space only). `predict` returns None for
     it, and `predict_proba` NaN, as the command `newfound predict` does.
@@ -294,11 +294,11 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return self.model_.probabilities(X)
 
     def predict_fit(self, X: Sequence[str]) -> np.ndarray:
-        """Return the fit score of each text: how well it fits the category that it gets.
+        """Return the fit score of each text: how well it fits its predicted category.
 
-        A text always gets some category, and may do so with a high probability though it fits
-        nowhere. Its fit score is then low: the mean cosine to the five nearest training texts of
-        that category, in the space of the encoder before training.
+        Every text gets a category, possibly with a high probability even if it fits nowhere. Its
+        fit score is then low: the mean cosine to the five nearest training texts of that category,
+        in the space of the encoder before training.
 
         Parameters
         ----------
@@ -308,8 +308,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of float32, shape (n_texts,)
-            At most 1, the higher the better; NaN for an empty text, and for all texts if the model
-            is of a version without fit scores.
+            At most 1, higher is better; NaN for an empty text, and for all texts if the model was
+            saved by an earlier version.
         """
         return self.model_.predict(X).fit
 
@@ -329,8 +329,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         marked = self.model_.predict(X).fits_nowhere
         if marked is None:
             raise InputError(
-                "nothing says when a text fits nowhere: fit with outside (a share of texts) or "
-                "false_alarms (a rate), or read the scores of predict_fit"
+                "the model has no rule for texts that fit nowhere; fit with outside (a share of "
+                "texts) or false_alarms (a rate), or use the scores of predict_fit"
             )
         return marked
 
@@ -353,7 +353,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         """Return the accuracy of `predict`, with novel categories matched one to one.
 
         A known label must be predicted by name. Other labels are matched one to one with novel
-        categories so that most texts agree, as in clustering accuracy (Hungarian algorithm).
+        categories so that as many texts as possible agree, as in clustering accuracy (Hungarian
+        algorithm).
         Texts without a label are ignored.
 
         Parameters
@@ -520,7 +521,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         return plot_map(result)
 
     def plot_matching(self) -> "Figure":
-        """Draw the distances of labelled and discovered prototypes (the paper's Fig. 3).
+        """Draw the distances between labelled and discovered prototypes (the paper's Fig. 3).
 
         Returns
         -------

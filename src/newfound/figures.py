@@ -35,7 +35,7 @@ MARKERS = {"known": "o", "novel": "^"}  # distinguishable without colour
 BLACK, GREY = "#222222", "#666666"
 LINE = 18  # characters per line of a label on the map
 NAME = 34  # characters of a name beside the heat map
-TICKS = 80  # names along a side of the heat map
+TICKS = 80  # maximum number of names along a side of the heat map
 
 
 class NotebookFigure(Figure):
@@ -63,7 +63,7 @@ def plot_map(result: Result) -> Figure:
 
 
 def plot_matching(found: Result | Model) -> Figure:
-    """Draw the distances of labelled and discovered prototypes (the paper's Fig. 3).
+    """Draw the distances between labelled and discovered prototypes (the paper's Fig. 3).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def draw_map(
     )
     caption = "Similar categories are close to each other; the axes have no unit."
     if unnamed:
-        caption += f" {unnamed} of the {len(names)} names do not fit."
+        caption += f" {unnamed} of the {len(names)} names are not shown."
     figure.text(0.03, 0.015, caption, size=9, color=GREY, va="center")
     return figure
 

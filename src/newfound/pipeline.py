@@ -5,11 +5,13 @@ The steps of `discover`:
 1. check the configuration, the corpus and the device;
 2. load the encoder and let the method fit a feature map and prototypes;
 3. assign every text to its nearest prototype; a labelled text keeps its label;
-4. score how well each text fits its category, and mark those that fit nowhere, if asked to;
+4. compute the fit score of each text, and mark texts that fit nowhere by `outside` or
+   `false_alarms`;
 5. describe each category: name, keywords, typical texts;
-6. return it all as one frozen `Result`.
+6. return everything as one frozen `Result`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -84,7 +86,7 @@ def discover(
 
     Examples
     --------
-    >>> from newfound.config import RunConfig, check_marking
+    >>> from newfound.config import RunConfig
     >>> from newfound.data.corpus import Corpus
     >>> from newfound.pipeline import discover, predict
     >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
@@ -160,7 +162,7 @@ def _result(
             seed=int(model.config["seed"]),
         )
         model = replace(model, fit_reference=reference)
-        outside, more = _marked(model, fit, given >= 0)
+        outside, more = _mark(model, fit, given >= 0)
         described = _describe(corpus, model, features, assigned, sure)
         categories = _with_fits(described, assigned, fit, outside)
     return Result(
@@ -189,10 +191,10 @@ def _result(
     )
 
 
-def _marked(
+def _mark(
     model: Model, fit: np.ndarray, labelled: np.ndarray
 ) -> tuple[np.ndarray | None, list[str]]:
-    """Which texts fit nowhere, bool [N], None if nothing is to be marked; and notes on that."""
+    """Return which texts fit nowhere, bool [N] or None if no text is to be marked, and notes."""
     threshold = model.fit_threshold
     if threshold is None:
         return None, []
@@ -200,9 +202,9 @@ def _marked(
     rate, given = model.config.get("false_alarms"), int(labelled.sum())
     if rate and not np.isfinite(threshold) and threshold < 0:
         return outside, [
-            f"{plural(given, 'labelled text is', 'labelled texts are')} too few to tell a "
-            f"false-alarm rate of {rate:g}: no text is marked; label more, or give a rate of at "
-            f"least {1 / (given + 1):.2g}"
+            f"{plural(given, 'labelled text is', 'labelled texts are')} too few for a false-alarm "
+            f"rate of {rate:g}, so no text is marked; label at least {math.ceil(1 / rate) - 1:,} "
+            "texts, or give a higher rate"
         ]
     return outside, []
 
@@ -213,7 +215,7 @@ def _with_fits(
     fit: np.ndarray,
     outside: np.ndarray | None,
 ) -> tuple[Category, ...]:
-    """Return the categories with the mean fit of their texts, and how many fit nowhere."""
+    """Return the categories with the mean fit score of their texts, and how many fit nowhere."""
     total = len(categories)
     sizes = np.bincount(assigned, minlength=total)
     means = np.bincount(assigned, weights=fit, minlength=total) / np.maximum(sizes, 1)
@@ -238,6 +240,7 @@ def _positions(
 def _describe(
     corpus: Corpus, model: Model, features: np.ndarray, assigned: np.ndarray, sure: np.ndarray
 ) -> tuple[Category, ...]:
+    """Return the categories with names, keywords, typical and border texts."""
     novel: list[None] = [None] * (len(model.prototypes) - len(model.known))
     distances: list[float | None] = [*novel]
     if model.labelled_prototypes is not None:
@@ -381,7 +384,7 @@ def to_int8(
     -------
     model : Model
     agreement : Agreement
-        Agreement of both models; `str` returns a sentence for the user.
+        Agreement of both models on the texts; `str` returns a sentence for the user.
     """
     from newfound.encoding.int8 import int8_features
 
@@ -420,8 +423,8 @@ def _check_room(corpus: Corpus, n_categories: int | None) -> None:
     if n_categories is not None and n_categories - known > free:
         raise InputError(
             f"{plural(n_categories, 'category was', 'categories were')} requested (--categories, "
-            f"n_categories), but {known:,} are known and only "
-            f"{plural(free, 'text has', 'texts have')} no label; give at most {known + free}"
+            f"n_categories), but {plural(known, 'is', 'are')} known and only "
+            f"{plural(free, 'text has', 'texts have')} no label; give at most {known + free:,}"
         )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from newfound.encoding.feature_maps import FeatureMap
     from newfound.progress import Advance
 
-DIGITS = 4  # decimals of probabilities and positions in a Result and in a run folder
+DIGITS = 4  # decimals of the numbers in a Result and in a run folder
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,10 @@ class Category:
     distance : float or None
         Known categories: distance of the prototype to the mean of the labelled texts.
     fit : float or None
-        Mean fit score of its texts; None if there is none.
+        Mean fit score of its texts; None if it has no texts, or in a file of an earlier version.
     fits_nowhere : int or None
-        Number of its texts that are marked as fitting nowhere; None if nothing was to be marked.
+        Number of its texts that are marked as fitting nowhere; None without `outside` and
+        `false_alarms`.
     """
 
     id: int
@@ -103,15 +104,15 @@ class Predictions:
     kinds : ndarray of object, shape (N,)
         "known" or "novel", None for an empty text.
     best_known : ndarray of object, shape (N,)
-        Name of the most probable known category, also where the category is novel; None for an
-        empty text and where no category is known.
+        Name of the most probable known category, also if the category is novel; None for an empty
+        text, and if no category is known.
     best_known_probability : ndarray of float32, shape (N,)
-        Probability of that one, NaN where there is none.
+        Probability of that known category, NaN if there is none.
     fit : ndarray of float32, shape (N,)
-        Fit score, NaN for an empty text and where the model keeps no reference texts.
+        Fit score, NaN for an empty text, and if the model has no reference texts.
     fits_nowhere : ndarray of bool, shape (N,), or None
-        Which texts are marked as fitting nowhere; they keep their category. None if the model was
-        given neither a share nor a rate to mark by.
+        Which texts are marked as fitting nowhere; they keep their category. None without `outside`
+        and `false_alarms`.
     """
 
     index: np.ndarray
@@ -132,7 +133,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What predicts: a feature map, and the prototype of each category in its space.
+    """The model that predicts: a feature map, and the prototype of each category in its space.
 
     Attributes
     ----------
@@ -153,9 +154,9 @@ class Model:
     parameters : Mapping
         Arguments of the `CategoryDiscoverer` that repeats the fit.
     device : str
-        Where the features are computed.
+        Device on which features are computed.
     fit_reference : FitReference or None
-        What fit scores are computed from; None in a model that an older version saved.
+        Reference texts for fit scores; None in a model saved by an earlier version.
     """
 
     features: "FeatureMap"
@@ -258,7 +259,7 @@ class Model:
 
     @cached_property
     def fit_threshold(self) -> float | None:
-        """Fit score below which a text is marked as fitting nowhere; None if nothing is marked."""
+        """Fit score below which a text is marked as fitting nowhere; None if no text is marked."""
         if self.fit_reference is None:
             return None
         return self.fit_reference.threshold(
@@ -271,10 +272,11 @@ class Model:
         Parameters
         ----------
         outside : float, optional
-            Share of texts like the unlabelled training texts to mark, from 0 to 1.
+            Share of the unlabelled training texts whose fit score is below the threshold, from 0
+            to 1. Texts below it are marked.
         false_alarms : float, optional
-            Share of texts of known categories that may be marked, from 0 to 1. With neither
-            nothing is marked.
+            Share of texts of known categories that may be marked by mistake, from 0 to 1. Without
+            `outside` and `false_alarms`, no text is marked.
 
         Returns
         -------
@@ -284,15 +286,15 @@ class Model:
         check_marking(outside, false_alarms, labelled=len(self.known) > 0)
         if self.fit_reference is None and wanted != dict.fromkeys(wanted):
             raise InputError(
-                "this model keeps no texts to compare with, so it cannot tell which texts fit "
-                "nowhere; run `newfound discover` again"
+                "this model has no reference texts, so texts that fit nowhere cannot be marked; "
+                "run `newfound discover` again"
             )
         return replace(self, config={**self.config, **wanted})
 
     def _encode(
         self, texts: Sequence[str], advance: "Advance | None"
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Which texts are not empty, bool [N], the features of those, and their frozen vectors."""
+        """Return which texts are not empty, bool [N], their features and their frozen vectors."""
         checked = check_texts(texts, keep_empty=True)
         real = np.array([bool(text.strip()) for text in checked], bool)
         filled = [text for text in checked if text.strip()]
@@ -307,8 +309,8 @@ class Model:
 class Result:
     """The result of a discovery: K categories of a corpus of N texts.
 
-    A run folder is a Result on disk (`newfound.storage.run_folder`). Probabilities, positions and
-    matching distances are rounded to four decimals, in memory and on disk.
+    A run folder is a Result on disk (`newfound.storage.run_folder`). Probabilities, fit scores,
+    positions and matching distances are rounded to four decimals, in memory and on disk.
 
     Attributes
     ----------
@@ -321,16 +323,16 @@ class Result:
     predicted : ndarray of int64, shape (N,)
         Index of the predicted category, also for labelled texts.
     probability : ndarray of float64, shape (N,)
-        Probability of the model's own answer.
+        Probability of the predicted category.
     best_known : ndarray of int64, shape (N,), or None
-        Position of the most probable known category, -1 if none is known; None if the run folder
-        is of a version that did not record it.
+        Index of the most probable known category, -1 if no category is known; None in a run of an
+        earlier version.
     best_known_probability : ndarray of float64, shape (N,), or None
-        Probability of that one, NaN if none is known.
+        Probability of that known category, NaN if there is none.
     fit : ndarray of float64, shape (N,), or None
-        Fit score of each text in its category; None if the run folder is of a version without.
+        Fit score of each text in its category; None in a run of an earlier version.
     fits_nowhere : ndarray of bool, shape (N,), or None
-        Which texts are marked as fitting nowhere; None if neither a share nor a rate was given.
+        Which texts are marked as fitting nowhere; None without `outside` and `false_alarms`.
     positions : ndarray of float64, shape (N, 2), or callable
         Map positions, or a function that computes them; use `map_positions` to read them.
     config : Mapping
@@ -440,8 +442,8 @@ def with_names(result: Result, names: Mapping[int, str]) -> Result:
     for id_ in names:
         if kinds.get(id_) != "novel":
             raise InputError(
-                f"the category {id_} cannot be renamed; only novel categories can be, a known one "
-                "has the name of its label"
+                f"category {id_} is not a novel category, so it cannot be renamed; give ids of "
+                "novel categories"
             )
     renamed = tuple(replace(c, name=names.get(c.id, c.name)) for c in result.categories)
     for category in renamed:
@@ -479,7 +481,7 @@ def as_recorded(values: np.ndarray) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, real: np.ndarray, missing: Any) -> np.ndarray:
-    """Return values [N, ...] of all texts from those of the real ones; others get `missing`."""
+    """Return values [N, ...] of all texts: `values` where `real`, `missing` for empty texts."""
     if real.all():
         return values
     spread = np.full((len(real), *values.shape[1:]), missing, values.dtype)

@@ -1,10 +1,8 @@
 """The script that measures fit scores and calibration, on the small task and a tiny encoder."""
 
-import numpy as np
-import pytest
 from support.small_texts import small_task
 
-from benchmarks.fits_nowhere import calibration_error, make_table, measure
+from benchmarks.fits_nowhere import make_table, measure
 from newfound.bench.datasets import DataSet
 from newfound.config import RunConfig
 
@@ -31,12 +29,6 @@ def test_tables_differ_by_task() -> None:
     assert tables["unseen"].n_categories == 3
     assert len(set(tables["unseen"].truth)) == 3
     assert all(0 < len(table.corpus.known) <= 3 for table in tables.values())
-
-
-def test_calibration_error_is_the_gap_of_probability_and_accuracy() -> None:
-    right = np.array([True, False, True, True])
-    assert calibration_error(np.array([0.9, 0.9, 0.1, 0.1]), right) == pytest.approx(0.65)
-    assert calibration_error(np.full(4, 0.75), right) == pytest.approx(0)
 
 
 def test_a_measurement_has_every_number(tiny_encoder: str) -> None:

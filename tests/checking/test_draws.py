@@ -65,5 +65,5 @@ def test_too_few_categories_or_labels_are_refused() -> None:
         hide_categories(corpus(a=9, b=9, c=9))
     with pytest.raises(InputError, match="no category has 3 labelled texts"):
         hide_categories(corpus(a=2, b=2, c=2, d=2))
-    with pytest.raises(InputError, match=r"0 to 0\.5"):
+    with pytest.raises(InputError, match=r"at most 0\.5"):
         hide_categories(eight(), share=0.8)

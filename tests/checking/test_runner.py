@@ -89,7 +89,7 @@ def test_wrong_arguments_are_refused_before_any_work(
     monkeypatch.setattr(runner, "discover", None)
     with pytest.raises(InputError, match="unknown; did you mean 'newfound'"):
         check(corpus, config, methods=["bert", "newfond"])
-    with pytest.raises(InputError, match="one at a time"):
+    with pytest.raises(InputError, match="one method at a time"):
         check(corpus, config, methods=["dpn", "bert"], settings=QUICK)
     with pytest.raises(InputError, match="at least 1, not 0"):
         check(corpus, config, draws=0)

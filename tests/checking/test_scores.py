@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from newfound.checking.draws import Draw
-from newfound.checking.scores import DrawScores, calibration_error, score_draw
+from newfound.checking.scores import DrawScores, score_draw
 from newfound.data.corpus import Corpus
 
 Row = tuple[str | None, str | None, int]  # label that is given, label that was hidden, answer
@@ -102,12 +102,13 @@ def test_without_held_back_labels_known_has_no_score() -> None:
     assert found.all == found.novel == 100
 
 
-def test_calibration_error() -> None:
-    one = np.ones(90)
-    sure, right = np.repeat([0.5, 0.8, 1.0], 30), np.repeat([0, 1, 1], 30).astype(bool)
-    assert calibration_error(sure, right, one) == pytest.approx(100 * (0.5 + 0.2 + 0) / 3)
-    # Too few for bins: only the means differ.
-    assert calibration_error(sure[::10], right[::10], one[::10]) == pytest.approx(10)
-    weights = np.repeat([0.0, 1.0, 0.0], 30)
-    assert calibration_error(sure, right, weights) == pytest.approx(20)
-    assert math.isnan(calibration_error(one[:0], right[:0], one[:0]))
+def test_calibration_error_uses_the_weights_of_known_and_novel_texts() -> None:
+    # 4 of 5 known and 1 of 5 novel texts are right, at a probability of 0.9. Without texts that
+    # never had a label, each novel text weighs as much as a known one.
+    known: list[Row] = [(None, "a", 0)] * 4 + [(None, "a", 1)]
+    novel: list[Row] = [(None, "c", 2)] * 1 + [(None, "c", 0)] * 4
+    assert scores([*KNOWN, *known, *novel], ("c",), 3).calibration_error == pytest.approx(40)
+    # Here every text without a label is judged known, so only the known ones count.
+    pile: list[Row] = [(None, None, 0)] * 20
+    found = scores([*KNOWN, *known, *novel, *pile], ("c",), 3)
+    assert found.calibration_error == pytest.approx(10)

@@ -25,7 +25,7 @@ def test_methods_side_by_side(command: Command, table: Path, quick: list[str]) -
     done = command("check", table, *quick, "--method", "bert, newfound", "--categories", "4")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0].startswith("2 draws, each with 1 category of 4 hidden; ")
+    assert lines[0].startswith("2 draws; each hides 1 of 4 known categories and scores ")
     assert lines[2].split()[:4] == ["method", "All", "Known", "Novel"]
     assert [line.split()[0] for line in lines[3:5]] == ["bert", "newfound"]
     assert "\u00b1" in lines[3]
@@ -69,7 +69,7 @@ def test_what_cannot_be_written_or_read_is_refused_first(
     assert "--draws must be a whole number" in refuse("check", table, "--draws", "no")
     assert "--draws must be a whole number" in refuse("check", table, "--draws", "0")
     assert "did you mean 'newfound'" in refuse("check", table, "--method", "bert,newfond")
-    assert "--set is for one method" in refuse(
+    assert "--set applies to one method" in refuse(
         "check", table, "--method", "bert,dpn", "--set", "epochs=1"
     )
     few = put_task(tmp_path / "few.csv", task)

@@ -66,7 +66,7 @@ def test_required_flags_are_marked_in_the_help(command: Command) -> None:
     assert "run folder to write (required)" in command("discover", "--help").out
     shown = " ".join(command("export", "--help").out.split())
     assert "target format (required)" in shown
-    assert ".csv (required)" in shown
+    assert ".csv for CSV (required)" in shown
 
 
 @pytest.mark.parametrize(

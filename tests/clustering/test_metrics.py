@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from newfound.clustering.metrics import Scores, accuracy
+from newfound.clustering.metrics import (
+    Scores,
+    accuracy,
+    bins_of_equal_size,
+    bins_of_equal_width,
+    calibration_error,
+)
 
 # Texts as (cluster, category) pairs, few enough values for brute force.
 texts = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30)
@@ -95,3 +101,31 @@ def test_perfect_prediction_and_empty_parts() -> None:
         accuracy([], [], set())
     with pytest.raises(ValueError, match="1 predictions cannot be scored against 2"):
         accuracy([1], [1, 2], set())
+
+
+def test_calibration_error_equals_a_naive_loop() -> None:
+    rng = np.random.default_rng(1)
+    sure, right = rng.random(500), rng.random(500) < 0.6
+    sure[0] = 1.0
+    naive = 0.0
+    for low in np.arange(10) / 10:
+        inside = (sure >= low) & ((sure < low + 0.1) | ((low == 0.9) & (sure == 1)))
+        naive += inside.mean() * abs(sure[inside].mean() - right[inside].mean())
+    assert calibration_error(sure, right, bins_of_equal_width(sure)) == pytest.approx(naive)
+
+
+def test_calibration_error_over_bins_of_equal_size() -> None:
+    sure, right = np.repeat([0.5, 0.8, 1.0], 30), np.repeat([0, 1, 1], 30).astype(bool)
+    bins = bins_of_equal_size(sure, 3)
+    assert np.bincount(bins).tolist() == [30, 30, 30]
+    assert calibration_error(sure, right, bins) == pytest.approx((0.5 + 0.2 + 0) / 3)
+    # In one bin only the means differ.
+    assert calibration_error(sure, right, bins_of_equal_size(sure, 1)) == pytest.approx(0.1)
+
+
+def test_calibration_error_with_weights_and_without_texts() -> None:
+    sure, right = np.repeat([0.5, 0.8, 1.0], 30), np.repeat([0, 1, 1], 30).astype(bool)
+    weights = np.repeat([0.0, 1.0, 0.0], 30)
+    bins = bins_of_equal_width(sure)
+    assert calibration_error(sure, right, bins, weights) == pytest.approx(0.2)
+    assert math.isnan(calibration_error(sure[:0], right[:0], bins[:0]))

@@ -23,6 +23,7 @@ from newfound.clustering.n_categories import (
     principal_components,
     smoothed,
 )
+from newfound.errors import DamagedFileError
 
 
 def mixture(
@@ -247,6 +248,14 @@ def test_without_labels_the_silhouette_decides(k: int) -> None:
         assert abs(found.n_categories - k) <= 0.2 * k
         assert found.low <= found.n_categories <= found.high
         assert found.n_categories == found.candidates[found.scores.index(max(found.scores))]
+        assert not found.at_limit
+
+
+def test_more_categories_than_candidates_are_at_the_limit() -> None:
+    points, truth = mixture(90, 6)  # up to a sixth of the 540 texts are tried
+    found = estimate_categories(points, torch.full_like(truth, -1))
+    assert found.n_categories == max(found.candidates) == 90
+    assert found.at_limit
 
 
 def test_estimate_is_at_least_the_number_of_known_categories() -> None:
@@ -309,4 +318,14 @@ def test_to_dict_has_the_keys_of_a_run_file() -> None:
         "low": 4,
         "high": 6,
         "how": "because",
+        "at_limit": False,
     }
+
+
+def test_a_file_of_an_earlier_version_has_no_limit() -> None:
+    record = Estimate(5, [4, 5], [0.1, 0.9], 4, 6, "because", at_limit=True).to_dict()
+    assert Estimate.from_dict(record, "run.json").at_limit
+    del record["at_limit"]
+    assert not Estimate.from_dict(record, "run.json").at_limit
+    with pytest.raises(DamagedFileError, match="at_limit"):
+        Estimate.from_dict({**record, "at_limit": "yes"}, "run.json")

@@ -286,8 +286,7 @@ class TestFindings:
         sure = Estimate(12, [8, 12, 16], [0.1, 0.5, 0.2], low=11, high=13, how="")
         assert found(replace(run, estimate=sure)) == {}
         assert found(replace(run, estimate=replace(sure, low=8, high=16))) == {"wide": []}
-        edge = Estimate(15, [8, 12, 16], [0.1, 0.5, 0.9], low=14, high=16, how="")
-        assert found(replace(run, estimate=edge)) == {"edge": []}
+        assert found(replace(run, estimate=replace(sure, at_limit=True))) == {"limit": []}
 
     def test_run_without_novel_categories_is_found(self) -> None:
         assert found(quiet_run(novel=0)) == {"no-novel": []}

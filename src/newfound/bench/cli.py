@@ -37,11 +37,9 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
     )
     _add_splits(add("splits", "count the labelled, unlabelled and test texts of splits"))
     _add_wild(
-        add("wild", "run methods on tables as people have them: uneven sizes, few labels, noise")
+        add("wild", "run methods on tables with few labels, uneven sizes or out-of-scope texts")
     )
-    _add_speed(
-        add("speed", "measure encoding, training, k-means and whole commands, and other packages")
-    )
+    _add_speed(add("speed", "time encoding, training, k-means, whole commands and other packages"))
     _add_table(add("table", "print result lines as a Markdown table"))
 
 
@@ -73,7 +71,8 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         "--method",
         default="dpn",
         metavar="NAME[,..]",
-        help="any methods, dpn-coupled, or the ablations of dpn (dpn-no-ce, ...)",
+        help="methods (`newfound methods` lists them), dpn-coupled, or ablations of dpn "
+        "(dpn-no-ce, ...)",
     )
     _add_plan(command)
     command.add_argument(
@@ -85,8 +84,8 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--search",
         action="store_true",
-        help="for choosing settings without test labels: hide a quarter of the known categories "
-        f"and score dev texts; lines go to {SEARCH}/DATA_SET.jsonl",
+        help="choose settings without test labels: hide a quarter of the known categories and "
+        f"score dev texts; lines are appended to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
         "--artefacts",
@@ -112,7 +111,7 @@ def _add_splits(command: argparse.ArgumentParser) -> None:
 def _add_speed(command: argparse.ArgumentParser) -> None:
     _add_data(command)
     command.add_argument(
-        "--texts", metavar="N", type=int, default=4000, help="number of texts per sample of BANKING"
+        "--texts", metavar="N", type=int, default=4000, help="texts per sample of BANKING"
     )
     command.add_argument(
         "--repeats",
@@ -125,8 +124,8 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         "--only",
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
-        help="encoding, training, kmeans, discover, prediction, imports, growth, epochs, runs "
-        "(default: all but the last three)",
+        help="sections to measure: encoding, training, kmeans, discover, prediction, imports, "
+        "growth, epochs, runs (default: all except the last three)",
     )
     command.add_argument(
         "--encoder", metavar="NAME", default="minilm", help="short name, folder or Hub id"
@@ -213,54 +212,59 @@ def _add_wild(command: argparse.ArgumentParser) -> None:
         "--data-set",
         default="all",
         metavar="NAME[,..]",
-        help="banking, stackoverflow, clinc, hwu64, a file wild/NAME.tsv, or all of the folder",
+        help="banking, stackoverflow, clinc, hwu64, the NAME of a file wild/NAME.tsv, or all data "
+        "sets in the folder",
     )
     command.add_argument(
         "--methods",
         default="newfound,semi-km,bert,script,oracle",
         metavar="NAME[,..]",
-        help="methods (`newfound methods` lists them), script (logistic regression with a "
-        "threshold, k-means on the rest), oracle (logistic regression that is told which texts are "
-        "known), hdbscan, bertopic",
+        help="methods (`newfound methods` lists them) and peers: script (logistic regression, and "
+        "k-means on texts below a threshold), oracle (logistic regression, scored on texts of "
+        "known categories), hdbscan, bertopic",
     )
     command.add_argument(
         "--designs",
         default="tenth,ten,archive,absent,none",
         metavar="NAME[,..]",
-        help="what is labelled of each known category: a tenth, ten texts, 60%% (archive), ten "
-        "with a third of the known categories absent from the unlabelled texts, or none",
+        help="labelled texts of each known category: a tenth, ten, 60%% (archive), ten while a "
+        "third of the known categories is absent from the unlabelled texts (absent), or none",
     )
     command.add_argument(
         "--sizes",
         default="natural",
         metavar="NAME[,..]",
-        help="natural, even, tail10 or tail100: an exponential tail of ratio 10 or 100",
+        help="sizes of the categories: natural (those of the data set), even, tail10 or tail100 "
+        "(exponential, the largest 10 or 100 times the smallest)",
     )
     command.add_argument(
         "--noise",
         default="0",
         metavar="R[,..]",
-        help="share of the unlabelled texts that is out of scope, from wild/out_of_scope.tsv",
+        help="share of the unlabelled texts that are out of scope, drawn from "
+        "wild/out_of_scope.tsv",
     )
     command.add_argument(
         "--categories",
         default="given",
         metavar="given|auto[,..]",
-        help="whether the true number of categories is given or has to be found",
+        help="given: the method gets the true number of categories; auto: it is estimated",
     )
-    command.add_argument("--seeds", default="0", metavar="N-N|N[,..]", help="such as 0-4 or 0,2")
+    command.add_argument(
+        "--seeds", default="0", metavar="N-N|N[,..]", help="random seeds, such as 0-4 or 0,2"
+    )
     command.add_argument(
         "--known-ratio",
         default="0.75",
         metavar="R[,..]",
-        help="share of the categories that is known",
+        help="share of the categories that are known",
     )
     command.add_argument(
         "--limit",
         type=int,
         default=2000,
         metavar="N",
-        help="most texts of a table, out-of-scope texts aside",
+        help="maximum number of texts of a table, without out-of-scope texts",
     )
     _add_method_flags(command, effort="fast")
     command.add_argument(
@@ -269,7 +273,7 @@ def _add_wild(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         default=RESULTS / "wild.jsonl",
-        help="file that lines are appended to; a run that has its line there is not run again",
+        help="file that lines are appended to; a run that already has a line in it is skipped",
     )
 
 
@@ -282,18 +286,20 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         default=argparse.SUPPRESS,
-        help=f"file that lines are appended to (default: {RESULTS}/DATA_SET.jsonl); a run that has "
-        "its line there is not run again",
+        help=f"file that lines are appended to (default: {RESULTS}/DATA_SET.jsonl); a run that "
+        "already has a line in it is skipped",
     )
 
 
 def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
-    command.add_argument("--encoder", default="minilm", help="short name, folder or Hub id")
+    command.add_argument(
+        "--encoder", metavar="NAME", default="minilm", help="short name, folder or Hub id"
+    )
     command.add_argument(
         "--effort",
         choices=("fast", "balanced", "best"),
         default=effort,
-        help="best follows the publications",
+        help="effort of the method; best follows the publications",
     )
     command.add_argument(
         "--max-tokens",
@@ -313,8 +319,8 @@ def _add_method_flags(command: argparse.ArgumentParser, effort: str) -> None:
         metavar="FOLDER",
         type=Path,
         default=argparse.SUPPRESS,
-        help="folder that stores pretrained encoders for later commands (default: they are shared "
-        "only between consecutive runs)",
+        help="folder of the feature cache and of pretrained encoders, kept for later commands "
+        "(default: a temporary folder that consecutive runs share)",
     )
     command.add_argument(
         "--set",

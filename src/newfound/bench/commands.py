@@ -1,8 +1,7 @@
 """The commands of `newfound bench`.
 
-Each prints its result and its messages through the `Output` that it is given. `run` and `count`
-import neither rich nor matplotlib, so that they work where only the packages for training are
-installed.
+Each takes its options and the `Output` that prints its result and its messages. `run` and `count`
+import neither rich nor matplotlib, so that they run with the packages for training alone.
 """
 
 import argparse
@@ -27,6 +26,7 @@ from newfound.bench.planning import caches, data_sets, make_plans, names, split_
 from newfound.bench.planning import splits as asked_splits
 from newfound.bench.rows import NONE
 from newfound.errors import InputError
+from newfound.wording import plural
 
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
@@ -56,14 +56,15 @@ def run(options: argparse.Namespace, output: "Output") -> int:
 
 
 def count(options: argparse.Namespace, output: "Output") -> int:
-    """Run `newfound bench count`: on the features after pretraining, which are Semi-KM's."""
+    """Run `newfound bench count`: estimate the number of categories on Semi-KM's features."""
     from newfound.bench.runner import Plan, count_plan
     from newfound.bench.runner import count as count_one
 
     def measure_one(plan: Plan, data: DataSet, cache: Path | None) -> tuple[Line, str]:
         line = count_one(plan, data, device=_device(options), cache=cache, stages=output.stages())
         starts = ", ".join(f"{k} from {m} x truth" for m, k in line["overclustering"].items())
-        return line, f"{line['estimated']} categories, truth {line['truth']}; {starts}"
+        number = plural(line["estimated"], "category", "categories")
+        return line, f"{number}, truth {line['truth']}; {starts}"
 
     return _measure_all(options, output, ["semi-km"], count_plan, measure_one)
 
@@ -75,7 +76,7 @@ def _measure_all(
     head: Callable[["Plan"], Line],
     measure_one: Measure,
 ) -> int:
-    """Measure every plan that has no line yet; return 1 if one of them failed."""
+    """Make every run that has no result line yet; return 1 if one of them failed."""
     place = SEARCH if getattr(options, "search", False) else RESULTS
     jobs = [  # settings are checked here, before any work
         Job(
@@ -106,7 +107,7 @@ def _title(plan: "Plan") -> str:
 
 
 def _scores(line: Line) -> str:
-    """Return a run's accuracies as a message."""
+    """Return the accuracies of a run as a message."""
 
     def cells(scores: dict[str, float]) -> str:  # without labels there is no known score
         values = (scores[part] for part in ("all", "known", "novel"))
@@ -116,11 +117,11 @@ def _scores(line: Line) -> str:
         f"{title} {cells(line['scores'][by])}"
         for by, title in (("kmeans", "k-means"), ("prototype", "prototype"))
     ]
-    return f"{', '.join(parts)}, {line['categories']['used']} categories"
+    return f"{', '.join(parts)}, {plural(line['categories']['used'], 'category', 'categories')}"
 
 
 def wild(options: argparse.Namespace, output: "Output") -> int:
-    """Run `newfound bench wild`: methods and peers on tables as people have them."""
+    """Run `newfound bench wild`: methods and peers on tables cut from data sets."""
     from newfound.bench.wild.command import run_grid
 
     return run_grid(options, output)
@@ -159,7 +160,7 @@ def fetch(options: argparse.Namespace, output: "Output") -> None:
     folder = Path(getattr(options, "data", None) or os.environ.get("NEWFOUND_DATA") or "data")
     tell: Callable[[str], None] | None = (lambda text: None) if output.quiet else None
     files = fetch_all(folder, home=getattr(options, "home", HOME), tell=tell)
-    text = f"The data sets are in {folder}; name that folder with --data or NEWFOUND_DATA."
+    text = f"The data sets are in {folder}; give this folder with --data or NEWFOUND_DATA."
     output.result({"folder": str(folder), "files": files}, text)
 
 

@@ -1,1 +1,1 @@
-"""How good a discovery is on a user's own table: hide some labels, discover, score what returns."""
+"""The accuracy of a discovery on a user's own table: hide labels, discover, score."""

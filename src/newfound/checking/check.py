@@ -1,4 +1,4 @@
-"""What a check found, as plain values: the scores of every draw, by method."""
+"""The result of a check, as plain values: the scores of every draw, by method."""
 
 import math
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ import numpy as np
 from newfound.checking.scores import DrawScores
 from newfound.files import check_fields, check_items
 
-# Measures of a draw by name, with the heading of their column and what they mean; in percent.
+# Measures of a draw in percent: name, heading of the column, and meaning.
 MEASURES = {
-    "all": ("All", "texts without a label that are in the right category"),
-    "known": ("Known", "the same for those of known categories"),
-    "novel": ("Novel", "the same for those of categories without labels"),
-    "exact_known": ("Exact known", "texts of known categories that get their own by name"),
-    "recovered": ("Recovered", "hidden categories that came back as one of their own"),
-    "k_error": ("Error of K", "more (or fewer) categories than were hidden"),
-    "calibration_error": ("Calibration", "mean difference of probability and accuracy"),
+    "all": ("All", "unlabelled texts in the right category"),
+    "known": ("Known", "the same for texts of known categories"),
+    "novel": ("Novel", "the same for texts of novel categories"),
+    "exact_known": ("Exact known", "texts of known categories that get their own category by name"),
+    "recovered": ("Recovered", "hidden categories that were found as one separate category"),
+    "k_error": ("Error of K", "how many more or fewer novel categories than hidden ones"),
+    "calibration_error": ("Calibration", "mean difference between probability and accuracy"),
 }
 COUNTS = ("n_categories", "n_hidden", "known_texts", "novel_texts")
 
 
 @dataclass(frozen=True)
 class MethodCheck:
-    """The scores of one method.
+    """The scores of one method in a check.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class MethodCheck:
     draws : tuple of DrawScores
         One entry per draw.
     seconds : float
-        All draws together.
+        Seconds of all draws together.
     """
 
     method: str
@@ -42,7 +42,7 @@ class MethodCheck:
     seconds: float
 
     def mean(self, measure: str) -> float:
-        """Return the mean of a measure over the draws that have it; NaN if none has.
+        """Return the mean of a measure over draws, without NaN; NaN if no draw has a value.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class MethodCheck:
         return float(np.mean(values)) if values else math.nan
 
     def spread(self, measure: str) -> float:
-        """Return the standard deviation of a measure over draws; NaN for fewer than two.
+        """Return the standard deviation of a measure over draws; NaN for fewer than two values.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class MethodCheck:
         return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
     def shown(self, measure: str) -> str:
-        """Return mean and spread of a measure in percent, as tables show them.
+        """Return the mean and the standard deviation of a measure as a table shows them.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class MethodCheck:
         Returns
         -------
         str
-            Such as "81.2 \u00b1 1.5"; "-" without a value.
+            In percent, such as "81.2 \u00b1 1.5"; "-" without a value.
         """
         mean, spread = self.mean(measure), self.spread(measure)
         if math.isnan(mean):
@@ -97,18 +97,18 @@ class MethodCheck:
 
 @dataclass(frozen=True)
 class Check:
-    """What to expect of a discovery on a table.
+    """The accuracy to expect of a discovery on a table.
 
     Attributes
     ----------
     methods : tuple of MethodCheck
-        One entry per method, in the order asked for.
+        One entry per method, in the given order.
     texts, labelled, n_known : int
-        Of the table: texts, those with a label, and known categories.
+        Numbers of texts, labelled texts and known categories of the table.
     share : float
-        Share of the known categories that each draw hid.
+        Share of the known categories that each draw hides.
     config : Mapping
-        What the user chose for the discoveries.
+        Configuration of the discoveries.
     """
 
     methods: tuple[MethodCheck, ...]
@@ -119,7 +119,7 @@ class Check:
     config: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a JSON file, with mean and spread of every measure."""
+        """Return plain values for a JSON file, with mean and standard deviation of each measure."""
         methods = [
             {
                 "method": each.method,
@@ -141,7 +141,7 @@ class Check:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], where: str) -> "Check":
-        """Read what `to_dict` gave; DamagedFileError names the file `where` it is not so."""
+        """Return the check from `to_dict`, or raise DamagedFileError about file `where`."""
         kinds = {"texts": int, "labelled": int, "n_known": int, "methods": list, "settings": dict}
         check_fields(value, {**kinds, "share": (int, float)}, where)
         check_items(value["methods"], dict, f"{where}, methods")
@@ -156,14 +156,14 @@ class Check:
 
 
 def _method(value: Mapping[str, Any], where: str) -> MethodCheck:
-    """Read the scores of one method."""
+    """Return the scores of one method from a JSON object."""
     check_fields(value, {"method": str, "draws": list, "seconds": (int, float)}, where)
     draws = tuple(_draw(each, f"{where}, draws") for each in value["draws"])
     return MethodCheck(value["method"], draws, float(value["seconds"]))
 
 
 def _draw(value: Any, where: str) -> DrawScores:
-    """Read the scores of one draw; JSON holds null where there is no score."""
+    """Return the scores of one draw from a JSON object, in which null stands for NaN."""
     measures = dict.fromkeys(MEASURES, (int, float, type(None)))
     check_fields(value, {**measures, **dict.fromkeys(COUNTS, (int,))}, where)
     found: dict[str, Any] = {name: value[name] for name in COUNTS}

@@ -1,4 +1,4 @@
-"""A draw: the user's corpus with some known categories, and some labels of the others, hidden."""
+"""A draw: a corpus in which some known categories, and some labels of the others, are hidden."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -9,23 +9,23 @@ from newfound.data.corpus import Corpus
 from newfound.errors import InputError
 from newfound.wording import plural
 
-SHARE = 0.25  # of the known categories that a draw hides, and of the labels of the others
-FEWEST_CATEGORIES = 4  # known ones, so that some stay known
-FEWEST_LABELS = 3  # of a category that is hidden, or gives labels: fewer show nothing
+SHARE = 0.25  # of the known categories, and of the labels of the others
+MIN_CATEGORIES = 4  # known categories, so that some stay known
+MIN_LABELS = 3  # labels of a category that can be hidden; with fewer, a score means little
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A corpus with hidden labels, and what they were.
+    """A corpus without the hidden labels, and the hidden labels.
 
     Attributes
     ----------
     corpus : Corpus
         The same texts in the same order; hidden labels are None.
     truth : list of str or None
-        The hidden label of each text; None where none was hidden.
+        The hidden label of each text, None if it has none.
     hidden : tuple of str
-        The categories that lost all their labels, sorted.
+        The hidden categories, sorted; all their labels are hidden.
     """
 
     corpus: Corpus
@@ -36,8 +36,8 @@ class Draw:
 def hide_categories(corpus: Corpus, share: float = SHARE, seed: int = 0, draw: int = 0) -> Draw:
     """Hide a share of the known categories, and the same share of the labels of each other one.
 
-    Categories with fewer than three labelled texts keep their labels. Successive draws of one
-    seed hide different categories until each has been hidden once.
+    Categories with fewer than three labelled texts keep their labels. Successive draws with the
+    same seed hide different categories until each category has been hidden once.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def hide_categories(corpus: Corpus, share: float = SHARE, seed: int = 0, draw: i
     share : float, default 0.25
         Share of the categories, and of the labels of each category that stays known.
     seed : int, default 0
-        Of the random choice.
+        Random seed.
     draw : int, default 0
-        Which of the draws of this seed.
+        Number of the draw with this seed, from 0.
 
     Returns
     -------
@@ -65,9 +65,11 @@ def hide_categories(corpus: Corpus, share: float = SHARE, seed: int = 0, draw: i
     (1, 3, 7)
     """
     if not 0 < share <= 0.5:
-        raise InputError(f"the share of hidden categories must be from 0 to 0.5, not {share}")
+        raise InputError(
+            f"the share of hidden categories must be above 0 and at most 0.5, not {share}"
+        )
     rows = _rows_of_labels(corpus)
-    enough = [label for label, own in rows.items() if len(own) >= FEWEST_LABELS]
+    enough = [label for label, own in rows.items() if len(own) >= MIN_LABELS]
     _check_labels(len(rows), len(enough))
     order = np.random.default_rng([seed, 0]).permutation(len(enough))
     count = min(max(1, round(share * len(rows))), len(enough))
@@ -86,7 +88,7 @@ def hide_categories(corpus: Corpus, share: float = SHARE, seed: int = 0, draw: i
 
 
 def _rows_of_labels(corpus: Corpus) -> dict[str, list[int]]:
-    """Return the rows of each label, labels sorted."""
+    """Return the rows of each label, sorted by label."""
     rows: dict[str, list[int]] = defaultdict(list)
     for row, label in enumerate(corpus.labels):
         if label is not None:
@@ -95,14 +97,14 @@ def _rows_of_labels(corpus: Corpus) -> dict[str, list[int]]:
 
 
 def _check_labels(known: int, enough: int) -> None:
-    """Refuse labels of which none can be hidden."""
-    if known < FEWEST_CATEGORIES:
+    """Raise InputError if there are too few labels to hide some."""
+    if known < MIN_CATEGORIES:
         raise InputError(
             f"{plural(known, 'category is', 'categories are')} known, but a check hides some and "
-            f"needs at least {FEWEST_CATEGORIES}: label texts of more categories"
+            f"needs at least {MIN_CATEGORIES}; label texts of more categories"
         )
     if not enough:
         raise InputError(
-            f"no category has {FEWEST_LABELS} labelled texts, so none can be hidden and found "
-            "again: label more texts of some categories"
+            f"no category has {MIN_LABELS} labelled texts, so none can be hidden; label more texts "
+            "of some categories"
         )

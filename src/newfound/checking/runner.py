@@ -1,4 +1,4 @@
-"""Check methods on a corpus: hide categories, discover, score; several draws, one encoding."""
+"""Check methods on a corpus: hide categories, discover, score, in several draws."""
 
 import tempfile
 import time
@@ -32,28 +32,28 @@ def check(
     stages: Stages | None = None,
     tell: Tell | None = None,
 ) -> Check:
-    """Measure on a user's own table what to expect of a discovery there.
+    """Measure the accuracy to expect of a discovery on a user's own table.
 
-    Each draw hides a share of the known categories, and a share of the labels of the others, and
-    discovers with the labels that are left. Draws and methods share what the frozen encoder
-    computes.
+    Each draw hides a share of the known categories and a share of the labels of the others, runs a
+    discovery with the remaining labels, and scores the texts whose labels were hidden. All draws
+    and methods share one feature cache.
 
     Parameters
     ----------
     corpus : Corpus
-        The table: texts with labels of at least four categories, and texts without.
+        Texts with labels of at least four categories, and texts without labels.
     config : RunConfig, optional
-        What a discovery would be given. A number of categories counts hidden ones as well.
+        Settings of the discoveries. `n_categories` includes the hidden categories.
     methods : sequence of str, optional
-        Methods to compare; by default that of `config`.
+        Methods to compare; by default the one of `config`.
     draws : int, default 3
-        How often categories are hidden.
+        Number of draws; each hides other categories.
     share : float, default 0.25
         Share of the known categories that a draw hides.
     settings : Mapping, optional
-        Hyper-parameters of the method, which must be the only one.
+        Hyper-parameters of the method by name; only for a single method.
     stages : Stages, optional
-        What times the stages and shows their progress.
+        Times the stages and shows their progress.
     tell : callable, optional
         Called after each discovery with method, draw and scores.
 
@@ -79,7 +79,7 @@ def check(
         find_method(name)
     if settings and len(names) > 1:
         raise InputError(
-            "settings of a method cannot be given for several methods: check one at a time"
+            "settings apply to one method, and several are given; check one method at a time"
         )
     if draws < 1:
         raise InputError(f"the number of draws must be at least 1, not {draws}")
@@ -114,7 +114,7 @@ def check(
 
 
 def _cache(config: RunConfig) -> AbstractContextManager[str]:
-    """Return a context with the folder of the feature cache; a temporary one if none is chosen."""
+    """Return a context with the folder of the feature cache; by default a temporary one."""
     if config.cache is not None:
         return nullcontext(config.cache)
     return tempfile.TemporaryDirectory(prefix="newfound-")

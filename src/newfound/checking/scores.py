@@ -1,10 +1,10 @@
-"""Score a draw: how much of what was hidden a discovery gave back.
+"""Score a draw: how well a discovery recovers hidden labels and categories.
 
-1. Match categories one to one with the discovered ones, by all texts whose label is known. A
-   discovered category that carries the name of a known one can be matched with that only.
-2. Score the texts whose label was hidden, those of known and of hidden categories apart.
-3. Estimate the share of novel texts among those without any label, and weight both parts by it:
-   the share among hidden labels is an accident of the draw.
+1. Match true categories one to one with discovered ones, over all texts with a label, hidden ones
+   included. A discovered category with the name of a known one is matched only with that one.
+2. Score the texts whose label was hidden, separately for known and for hidden categories.
+3. Estimate the share of novel texts among the texts without any label, and weight both parts by it.
+   Their shares among the hidden labels depend only on how many labels a draw hides.
 """
 
 from dataclasses import dataclass
@@ -13,42 +13,46 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from newfound.checking.draws import Draw
+from newfound.clustering.metrics import bins_of_equal_size, calibration_error
 
-OWN = 0.5  # of a category's texts, and of a discovered category's: it came back as one of its own
-PART = 0.2  # of a category's texts: a discovered category with fewer only got strays
-INFORMED = 0.2  # hits less false alarms: below it, verdicts of novelty say too little to adjust by
-BINS = 10  # of the calibration error, fewer where
-BIN_TEXTS = 30  # a bin would hold fewer texts than this
+# A hidden category is recovered if more than this share of its texts is in one discovered category,
+# and more than this share of that category's texts are its own.
+RECOVERED = 0.5
+COUNTED = 0.2  # share of a category's texts from which a novel category counts in the error of K
+INFORMED = 0.2  # hit rate less false-alarm rate from which the share of novel texts is adjusted
+BINS = 10  # maximum number of bins of the calibration error
+BIN_TEXTS = 30  # minimum number of texts per bin
 
 
 @dataclass(frozen=True)
 class DrawScores:
-    """What a discovery gave back of one draw; scores in percent, NaN where nothing was hidden.
+    """Scores of a discovery on one draw, in percent; NaN if there is nothing to score.
 
     Attributes
     ----------
     all : float
-        Texts in the right category, by a matching one to one.
+        Texts in the right category, by a one-to-one matching.
     known : float
         The same for texts of categories that stayed known.
     novel : float
-        The same for texts of categories that were hidden.
+        The same for texts of hidden categories.
     exact_known : float
-        Texts of known categories that got their own category by name, without a matching.
+        Texts of known categories that get their own category by name, without a matching.
     recovered : float
-        Hidden categories that came back as one category of their own: most of their texts are in
-        it, and most of its texts are theirs.
+        Hidden categories that were found as one separate category: it holds most of their texts,
+        and most of its texts are theirs.
     k_error : float
-        How many more categories than hidden ones (fewer: negative) the labelled texts show among
-        the novel ones, in percent of the hidden ones.
+        Number of novel categories among the texts with a label, less the number of hidden
+        categories, in percent of the hidden categories.
     calibration_error : float
-        Mean difference of probability and accuracy, over texts of like probability.
+        Expected calibration error: mean difference between probability and accuracy over bins of
+        similar probability.
     n_categories : int
-        Categories that were found, known ones included.
+        Number of discovered categories, known ones included.
     n_hidden : int
-        Categories that were hidden.
+        Number of hidden categories.
     known_texts, novel_texts : int
-        Texts behind the scores.
+        Numbers of scored texts of known and of hidden categories.
     """
 
     all: float
@@ -67,18 +71,18 @@ class DrawScores:
 def score_draw(
     draw: Draw, predicted: np.ndarray, probability: np.ndarray, n_categories: int
 ) -> DrawScores:
-    """Score what a discovery in the corpus of a draw found.
+    """Score a discovery on the corpus of a draw.
 
     Parameters
     ----------
     draw : Draw
-        What was hidden.
+        The corpus and its hidden labels.
     predicted : ndarray of int, shape (N,)
-        Position of each text's discovered category, known ones first and sorted by name.
+        Index of each text's predicted category, known ones first and sorted by name.
     probability : ndarray of float, shape (N,)
         Probability of that category.
     n_categories : int
-        How many there are.
+        Number of discovered categories.
 
     Returns
     -------
@@ -108,9 +112,7 @@ def score_draw(
         exact_known=_percent(by_name[~novel]),
         recovered=_recovered(table, matched, len(known)),
         k_error=_k_error(table, len(known)),
-        calibration_error=calibration_error(
-            probability[scored], np.where(novel, right, by_name), weights
-        ),
+        calibration_error=_ece(probability[scored], np.where(novel, right, by_name), weights),
         n_categories=n_categories,
         n_hidden=len(draw.hidden),
         known_texts=int((~novel).sum()),
@@ -118,33 +120,14 @@ def score_draw(
     )
 
 
-def calibration_error(probability: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
-    """Return the expected calibration error in percent, over bins of equally many texts.
-
-    Parameters
-    ----------
-    probability : ndarray of float, shape (N,)
-        Of the answer to each text.
-    right : ndarray of bool, shape (N,)
-        Whether it is right.
-    weights : ndarray of float, shape (N,)
-        How many texts each stands for.
-
-    Returns
-    -------
-    float
-        NaN without texts.
-    """
-    if not len(right):
-        return float("nan")
-    order = np.argsort(probability, kind="stable")
-    gap = (weights * (probability - right))[order]
-    bins = np.array_split(gap, min(BINS, max(1, len(right) // BIN_TEXTS)))
-    return float(100 * sum(abs(part.sum()) for part in bins) / weights.sum())
+def _ece(probability: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
+    """Return the expected calibration error in percent, over bins of equally many texts."""
+    bins = bins_of_equal_size(probability, min(BINS, max(1, len(right) // BIN_TEXTS)))
+    return 100 * calibration_error(probability, right, bins, weights)
 
 
 def _match(table: np.ndarray, n_known: int) -> np.ndarray:
-    """Return the discovered category of each true one, [C]; -1 where no text supports one."""
+    """Return the discovered category of each true one [C], -1 if they share no text."""
     allowed = table.copy()
     named = np.eye(n_known, table.shape[1], dtype=bool)
     allowed[:n_known][~named] = 0
@@ -155,49 +138,53 @@ def _match(table: np.ndarray, n_known: int) -> np.ndarray:
     return matched
 
 
-def _novel_share(pile: np.ndarray, judged: np.ndarray, novel: np.ndarray, hidden: float) -> float:
-    """Return the share of texts without any label whose category no label of the user names.
+def _novel_share(
+    unlabelled: np.ndarray, scored: np.ndarray, novel: np.ndarray, hidden: float
+) -> float:
+    """Return the share of texts without any label that belong to novel categories of the table.
 
-    The adjusted count of Forman, "Quantifying counts and costs via classification" (2008): of the
-    texts without a label a share is judged novel, `pile` [P]; how often such a verdict is right
-    and how often wrong is seen on the scored texts, where it is `judged` [n] and the truth is
-    `novel` [n]. The user knows the hidden categories, so the share of them, `hidden`, comes off.
+    It is the adjusted count of Forman, "Quantifying counts and costs via classification" (2008):
+    the share of texts that are predicted as novel, corrected by the hit rate and the false-alarm
+    rate of that prediction on the scored texts. The hidden categories are known in the whole table,
+    so their share `hidden` is subtracted.
+
+    unlabelled [P], scored [n]: whether a text is predicted as novel; novel [n]: whether it is.
     """
-    if not len(pile):
+    if not len(unlabelled):
         return float(novel.mean())
-    share = float(pile.mean())
-    hits = float(judged[novel].mean()) if novel.any() else 1.0
-    false_alarms = float(judged[~novel].mean()) if not novel.all() else 0.0
+    share = float(unlabelled.mean())
+    hits = float(scored[novel].mean()) if novel.any() else 1.0
+    false_alarms = float(scored[~novel].mean()) if not novel.all() else 0.0
     if hits - false_alarms >= INFORMED:
         share = (share - false_alarms) / (hits - false_alarms)
     return min(max((share - hidden) / (1 - hidden), 0.0), 1.0)
 
 
 def _weights(novel: np.ndarray, share: float) -> np.ndarray:
-    """Return weights [n] by which novel texts make up their share."""
+    """Return weights [n] with which novel texts have this share."""
     if novel.all() or not novel.any():
         return np.ones(len(novel))
     return np.where(novel, share / novel.sum(), (1 - share) / (~novel).sum())
 
 
 def _recovered(table: np.ndarray, matched: np.ndarray, n_known: int) -> float:
-    """Return the share of hidden categories that came back as one category of their own."""
+    """Return the percentage of hidden categories that were found as one separate category."""
     hidden = np.arange(n_known, table.shape[1])
     own = np.maximum(matched[hidden], 0)
     texts = table[own, hidden]
-    whole = (texts > OWN * table[:, hidden].sum(0)) & (texts > OWN * table[own].sum(1))
-    return 100 * float(((matched[hidden] >= n_known) & whole).mean())
+    most = (texts > RECOVERED * table[:, hidden].sum(0)) & (texts > RECOVERED * table[own].sum(1))
+    return 100 * float(((matched[hidden] >= n_known) & most).mean())
 
 
 def _k_error(table: np.ndarray, n_known: int) -> float:
-    """Compare the novel categories that labelled texts show with the hidden ones."""
+    """Return how many more novel categories than hidden ones there are, in percent of those."""
     novel = table[n_known:]
     most = novel.argmax(1) if len(novel) else np.zeros(0, np.int64)
     part = novel[np.arange(len(novel)), most] / np.maximum(table.sum(0)[most], 1)
     hidden = table.shape[1] - n_known
-    return 100 * float((part >= PART).sum() - hidden) / hidden
+    return 100 * float((part >= COUNTED).sum() - hidden) / hidden
 
 
 def _percent(right: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return the weighted share of right answers in percent; NaN without any."""
+    """Return the weighted percentage of right predictions; NaN without any."""
     return 100 * float(np.average(right, weights=weights)) if len(right) else float("nan")

@@ -1,7 +1,7 @@
 """`newfound bench`: repeat the benchmarks of the paper and of this project.
 
-The parsers of its commands are in `newfound.bench.cli`, what they do in `newfound.bench.commands`
-and `newfound.bench.wild.command`.
+`newfound.bench.cli` has the parsers of its commands, `newfound.bench.commands` and
+`newfound.bench.wild.command` run them.
 """
 
 import argparse
@@ -10,11 +10,11 @@ from newfound.bench.cli import add_commands
 from newfound.cli.flags import Commands, HelpFormatter, add_output_flags, new_command
 from newfound.cli.output import Output
 
-QUICK = ("table",)  # has neither progress nor notes to print
+QUICK = ("table",)  # commands without progress and notes
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the command with those below it."""
+    """Add the command and its subcommands."""
     group = new_command(
         commands,
         "bench",

@@ -1,4 +1,4 @@
-"""`newfound check`: what to expect of a discovery on the user's own table."""
+"""`newfound check`: measure the accuracy of a discovery on the user's own table."""
 
 import argparse
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from newfound.checking.scores import DrawScores
 
 METHODS = "methods to compare, separated by commas; `newfound methods` lists them"
-WIDTH = 13  # of a column
+WIDTH = 13  # characters per column
 
 
 def add_parser(commands: Commands) -> None:
@@ -32,10 +32,11 @@ def add_parser(commands: Commands) -> None:
         commands,
         "check",
         run,
-        "measure on your own labels how good a discovery would be",
-        "Hide a quarter of the known categories, and of the labels of the others, discover with "
-        "what is left, and print how much of the hidden comes back: what to expect of `newfound "
-        "discover` on these tables, for one method or several.",
+        "measure the accuracy of a discovery on your own table",
+        "Measure the accuracy to expect of `newfound discover` on these tables, for one method or "
+        "several. Each draw hides the labels of a quarter of the known categories and a quarter of "
+        "the other labels, runs a discovery with the remaining labels, and scores the texts whose "
+        "labels were hidden.",
     )
     add_tables(command)
     command.add_argument(
@@ -44,12 +45,12 @@ def add_parser(commands: Commands) -> None:
         metavar="FILE",
         type=Path,
         default=argparse.SUPPRESS,
-        help="JSON file to write; as check.json in a run folder its report shows it (default: none "
-        "is written)",
+        help="JSON file to write; if it is check.json in a run folder, `newfound report` shows it "
+        "(default: no file)",
     )
     add_force(command, "an existing FILE")
     command.add_argument(
-        "--draws", metavar="N", default="3", help="how often other categories are hidden"
+        "--draws", metavar="N", default="3", help="number of draws; each hides other categories"
     )
     add_run_flags(command, helps={"method": METHODS})
     add_output_flags(command)
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     config, draws = run_config(options), _draws(options.draws)
     methods = [name.strip() for name in config.method.split(",") if name.strip()]
     if method_settings(options) and len(methods) > 1:
-        raise InputError("--set is for one method: name one with --method, or leave --set out")
+        raise InputError("--set applies to one method, and --method names several; name one")
     corpus, notes = read_corpus(options)
     notes += encoder_notes(config.encoder)
     output.notes(notes)
@@ -73,7 +74,8 @@ def run(options: argparse.Namespace) -> None:
     def tell(method: str, draw: int, scores: "DrawScores") -> None:
         output.detail(
             f"{method}, draw {draw + 1} of {draws}: all {scores.all:.1f}%, known "
-            f"{scores.known:.1f}%, novel {scores.novel:.1f}%, {scores.n_categories:,} categories"
+            f"{scores.known:.1f}%, novel {scores.novel:.1f}%, "
+            f"{plural(scores.n_categories, 'category', 'categories')}"
         )
 
     found = check(
@@ -98,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_file(out: Path | None, force: bool) -> None:
-    """Refuse, before the long work, a file that cannot be written or must not be replaced."""
+    """Raise InputError if the file cannot be written or must not be replaced."""
     if out is None:
         return
     if out.is_dir():
@@ -106,26 +108,26 @@ def _check_file(out: Path | None, force: bool) -> None:
     if out.exists() and not force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     if not out.parent.is_dir():
-        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist; make it")
+        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist; create it")
 
 
 def _draws(given: str) -> int:
     """Return the number of draws."""
     if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"--draws must be a whole number from 1 up, not {given!r}")
+        raise InputError(f"--draws must be a whole number of at least 1, not {given!r}")
     return int(given)
 
 
 def _lines(found: "Check", out: Path | None) -> Iterator[str]:
-    """Yield the result for people."""
+    """Yield the result as lines of text."""
     from newfound.checking.check import MEASURES
 
     first = found.methods[0]
-    hidden = plural(round(first.mean("n_hidden")), "category", "categories")
+    known, novel = round(first.mean("known_texts")), round(first.mean("novel_texts"))
     yield (
-        f"{plural(len(first.draws), 'draw')}, each with {hidden} of {found.n_known:,} hidden; "
-        f"{first.mean('known_texts'):,.0f} known and {first.mean('novel_texts'):,.0f} novel texts "
-        "scored. Mean and standard deviation, in percent:\n"
+        f"{plural(len(first.draws), 'draw')}; each hides {first.mean('n_hidden'):,.0f} of "
+        f"{found.n_known:,} known categories and scores {plural(known, 'text')} of known and "
+        f"{novel:,} of hidden categories. Mean and standard deviation over draws, in percent:\n"
     )
     names = max(len("method"), *(len(each.method) for each in found.methods))
     headings = (heading for heading, _ in MEASURES.values())
@@ -138,4 +140,5 @@ def _lines(found: "Check", out: Path | None) -> Iterator[str]:
         yield f"{heading:<{WIDTH}}{meaning}"
     if out is not None:
         shown = out.name == "check.json" and (out.parent / "run.json").is_file()
-        yield f"\n`newfound report {out.parent}` shows it" if shown else f"\nWritten to {out}"
+        report = f"; `newfound report {out.parent}` shows it" if shown else ""
+        yield f"\nWritten to {out}{report}"

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise InputError if the folder holds anything but an earlier demo."""
+    """Raise InputError if the folder has other contents than an earlier demo."""
     from newfound.storage.run_folder import check_run_folder, read_records
 
     check_run_folder(folder, force=True)

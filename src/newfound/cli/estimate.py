@@ -13,9 +13,9 @@ from newfound.wording import plural
 if TYPE_CHECKING:
     from newfound.clustering.estimate import Estimate
 
-# An estimate finds the number, comes before training uses the validation part, and assigns nothing.
+# Fields of RunConfig without a flag: an estimate comes before training and assigns no texts.
 UNUSED = ("n_categories", "validation_share", "outside", "false_alarms")
-WIDTH = 40  # of the longest bar of the curve
+WIDTH = 40  # characters of the longest bar
 
 
 def add_parser(commands: Commands) -> None:
@@ -60,12 +60,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _lines(found: "Estimate", known: int) -> Iterator[str]:
-    """Yield the estimate, how it was made, and one bar per candidate; the estimate is marked."""
+    """Yield the estimate, how it was found, and one bar per candidate; `<` marks the estimate."""
     yield (
         f"About {plural(found.n_categories, 'category', 'categories')} ({found.low:,} to "
         f"{found.high:,}), {known:,} of them known."
     )
-    yield found.how
+    yield found.how[:1].upper() + found.how[1:]
     low, high = min(found.scores), max(found.scores)
     nearest = min(found.candidates, key=lambda k: abs(k - found.n_categories))
     for k, score in zip(found.candidates, found.scores, strict=True):

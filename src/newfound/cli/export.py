@@ -35,7 +35,7 @@ def add_parser(commands: Commands) -> None:
         metavar="OUT",
         type=Path,
         required=True,
-        help="file to write: .json for Label Studio, .yml for Rasa, .csv",
+        help="file to write: .json for Label Studio, .yml for Rasa, .csv for CSV",
     )
     command.add_argument(
         "--categories",

@@ -104,7 +104,7 @@ def add_run_flags(
 ) -> None:
     """Add one flag per field of RunConfig; with the method also --set for its own settings.
 
-    `helps` has other help texts by field.
+    `helps` replaces help texts, by field.
     """
     for name, kind, default, help in settings_of(RunConfig):
         if name in leave_out:
@@ -114,7 +114,7 @@ def add_run_flags(
             dest=name,
             metavar=_metavar(kind),
             help=(helps or {}).get(name, help),
-            # Where no value can be the default, the help text states what happens.
+            # The help text of a flag without a default value describes what happens without it.
             default=argparse.SUPPRESS if default is None else default,
         )
     if "method" not in leave_out:
@@ -154,20 +154,20 @@ def add_naming(command: argparse.ArgumentParser) -> None:
 
 
 def add_marking(command: argparse.ArgumentParser) -> None:
-    """Add the flags that mark texts that fit nowhere to a command without the flags of a run."""
+    """Add --outside and --false-alarms to a command that has no other flags of a run."""
     command.add_argument(
         "--outside",
         metavar="SHARE",
         default=argparse.SUPPRESS,
-        help="mark texts as fitting nowhere whose fit score is as low as that of this share of the "
-        "run's unlabelled texts, from 0 to 1 (default: as in the run)",
+        help="mark texts as fitting nowhere if their fit score is below a threshold; this share of "
+        "the run's unlabelled texts is below it, from 0 to 1 (default: as in the run)",
     )
     command.add_argument(
         "--false-alarms",
         metavar="RATE",
         default=argparse.SUPPRESS,
-        help="in place of --outside: share of the texts of known categories that may be marked, "
-        "from 0 to 1 (default: as in the run)",
+        help="instead of --outside: share of texts of known categories that may be marked by "
+        "mistake, from 0 to 1 (default: as in the run)",
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Prints according to --quiet, --verbose and --json."""
+    """Prints as --quiet, --verbose and --json require."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.quiet: bool = getattr(options, "quiet", False)
@@ -34,12 +34,12 @@ class Output:
                 print(f"note: {note}", file=sys.stderr)
 
     def progress(self, text: str) -> None:
-        """Print how far the work has come, unless --quiet is given."""
+        """Print a line on the progress, unless --quiet is given."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def problem(self, text: str) -> None:
-        """Print what went wrong with a part of the work, with --quiet, too."""
+        """Print a line on a failure, also if --quiet is given."""
         print(text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:

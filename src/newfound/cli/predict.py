@@ -38,7 +38,7 @@ COLUMNS = {
     "fit": float,
     "fits_nowhere": str,
 }
-LINES = 256  # lines of standard input that are answered together
+LINES = 256  # maximum number of lines of standard input per batch
 Rows = dict[str, list[Any]]
 
 
@@ -49,10 +49,10 @@ def add_parser(commands: Commands) -> None:
         "predict",
         run,
         "assign new texts to categories with the model of a run",
-        "Give each new text its category, whether that is known or novel, a probability and a fit "
-        "score; for a novel one also the most probable known category. "
-        "With - as the table, lines are read from standard input and JSON lines are written to "
-        "standard output.",
+        "Predict the category of each new text and whether it is known or novel, with a "
+        "probability, the most probable known category and a fit score. With - as TABLE, one text "
+        "or JSON object per line is read from standard input, and predictions are written to "
+        "standard output as JSON Lines.",
     )
     add_run_folder(command, "run folder, or a saved model")
     command.add_argument("table", metavar="TABLE", help="table of texts, or - for standard input")
@@ -79,12 +79,12 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Give each new text its category, whether that is known or novel, and a probability."""
+    """Predict the categories of a table or of standard input."""
     from newfound.data.tables import TableWriter, stream_lines, stream_table
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
-    writer = None if out is None else TableWriter(out, COLUMNS)  # refuses a name without a format
+    writer = None if out is None else TableWriter(out, COLUMNS)  # rejects an unknown file type
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     rule = marking_options(options)
@@ -116,14 +116,14 @@ def run(options: argparse.Namespace) -> None:
         output.notes(late)
         notes += late
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
-    outside = "" if marked is None else f", {marked:,} of which fit nowhere"
+    outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")
 
 
 def _load(
     options: argparse.Namespace, outside: float | None, false_alarms: float | None
 ) -> tuple["Model", list[str]]:
-    """Load the model of a run, in int8 where that is asked for; return it with notes."""
+    """Return the model of a run, in int8 if --int8 is given, and notes."""
     from newfound.storage.model_files import load_model
 
     # int8 runs only on a CPU, which is then the default device; --device cuda is an error.
@@ -192,14 +192,14 @@ def _print(chunks: Iterable[Rows]) -> None:
                 count += 1
             sys.stdout.flush()
     except KeyboardInterrupt:
-        # The message must not claim that nothing was written.
+        # The default message would claim that nothing was written.
         raise KeyboardInterrupt(f"{plural(count, 'line was', 'lines were')} written") from None
 
 
 def _write(
     chunks: Iterable[Rows], writer: "TableWriter", table: "TableStream | None", output: Output
 ) -> tuple[int, int | None]:
-    """Write rows to a table; return how many, and how many fit nowhere if any were to be marked."""
+    """Write rows to a table; return their number and how many fit nowhere, None without a rule."""
     count, marked = 0, None
     total = None if table is None else table.rows
     with writer, output.stages().stage("predicting", total) as advance:

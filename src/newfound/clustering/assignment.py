@@ -87,9 +87,9 @@ def assign(
 def best_of_first(
     features: np.ndarray, prototypes: np.ndarray, temperature: float, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best of the first `count` categories and its probability among all: (index, [N]) each.
+    """Return the best of the first `count` categories [N], and its probability among all [N].
 
-    Without such a category the index is -1 and the probability NaN.
+    If `count` is 0, the index is -1 and the probability NaN.
     """
     if not count:
         return np.full(len(features), -1, np.int64), np.full(len(features), np.nan, np.float32)
@@ -104,7 +104,7 @@ def best_of_first(
 
 
 def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE) -> np.ndarray:
-    """Find texts so close to the border of two categories that noise could change theirs.
+    """Find texts that are so close to the border of two categories that noise could move them.
 
     Parameters
     ----------
@@ -158,10 +158,10 @@ def fit_temperature(features: np.ndarray, prototypes: np.ndarray, targets: np.nd
 
 
 def calibrate(features: np.ndarray, prototypes: np.ndarray, held_out: np.ndarray) -> float:
-    """Return the temperature that calibrates the probabilities, by held-out labels.
+    """Return the temperature that calibrates the probabilities on held-out labels.
 
-    Texts that were trained on are close to their prototype, and would make the probabilities too
-    high. A log-normal prior of the temperature matters where held-out labels are few.
+    Training texts are close to their prototypes, so probabilities fitted on them would be too high.
+    A log-normal prior of the temperature dominates if there are few held-out labels.
 
     Parameters
     ----------

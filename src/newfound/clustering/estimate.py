@@ -1,4 +1,4 @@
-"""The estimated number of categories; `n_categories` computes it."""
+"""The estimated number of categories, however it was found."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +18,15 @@ class Estimate:
     candidates : list of int
         Numbers of categories that were compared.
     scores : list of float
-        Score of each candidate: support by the labels, or held-out silhouette.
+        Score of each candidate, higher is more likely: support by the labels, balanced accuracy of
+        the merge threshold, or held-out silhouette.
     low, high : int
         Plausible range.
     how : str
         How the number was found, as one sentence for the user.
+    at_limit : bool, default False
+        Whether the estimate is the largest number that was tried, so that there may be more
+        categories.
     """
 
     n_categories: int
@@ -31,6 +35,7 @@ class Estimate:
     low: int
     high: int
     how: str
+    at_limit: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as a dict for a JSON file."""
@@ -41,6 +46,7 @@ class Estimate:
             "low": self.low,
             "high": self.high,
             "how": self.how,
+            "at_limit": self.at_limit,
         }
 
     @classmethod
@@ -48,6 +54,8 @@ class Estimate:
         """Return the estimate from `to_dict`, or raise DamagedFileError about file `where`."""
         kinds = {"estimate": int, "candidates": list, "scores": list, "low": int, "high": int}
         check_fields(value, {**kinds, "how": str}, where)
+        at_limit = value.get("at_limit", False)  # missing in files of earlier versions
+        check_fields({"at_limit": at_limit}, {"at_limit": bool}, where)
         check_items(value["candidates"], int, f"{where}, candidates")
         check_items(value["scores"], (int, float, type(None)), f"{where}, scores")
         scores = [float("nan") if score is None else float(score) for score in value["scores"]]
@@ -58,4 +66,5 @@ class Estimate:
             low=value["low"],
             high=value["high"],
             how=value["how"],
+            at_limit=at_limit,
         )

@@ -1,27 +1,28 @@
-"""Fit scores: how well a text fits its category, whichever category is nearest.
+"""Fit scores: how well a text fits its category.
 
-Training draws every text to some prototype, so a probability cannot tell a text that fits nowhere.
-The space before training can: there the fit score of a text is its mean cosine to the five nearest
-reference texts of its category. A `FitReference` keeps what that needs for new texts:
+Training moves every text towards some prototype, so a text that fits nowhere can have a high
+probability. The fit score is computed in the space before training: it is the mean cosine of a text
+to the five nearest reference texts of its category. A `FitReference` stores what the fit scores of
+new texts need:
 
 1. up to 100 training texts per category, drawn at random, as vectors of unit length;
-2. the fit scores of the training texts, each left out of the reference for its own score: those of
-   labelled texts turn a false-alarm rate into a threshold, those of unlabelled ones a share.
+2. the fit scores of the training texts, each computed without the text itself. The scores of
+   labelled texts turn a false-alarm rate into a threshold, those of unlabelled texts a share.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-NEAREST = 5  # reference texts that a fit score is the mean cosine to
-PER_CATEGORY = 100  # reference texts kept of each category
-MOST_TEXTS = 20_000  # reference texts kept of all categories
-MOST_SCORES = 1_001  # training scores kept of each sort; more are kept as their quantiles
+NEAREST = 5  # reference texts per fit score
+PER_CATEGORY = 100  # maximum number of reference texts of a category
+MOST_TEXTS = 20_000  # maximum number of reference texts of all categories
+MOST_SCORES = 1_001  # maximum number of stored training scores; of more, quantiles are stored
 
 
 @dataclass(frozen=True, eq=False)
 class FitReference:
-    """What the fit score of a new text is computed from.
+    """The reference texts for the fit scores of new texts.
 
     Attributes
     ----------
@@ -30,7 +31,7 @@ class FitReference:
     categories : ndarray of int64, shape (R,)
         Category of each reference text.
     frozen : bool
-        Whether the vectors are of the encoder as it was before training; else they are features.
+        Whether the vectors come from the encoder before training; otherwise they are features.
     labelled : ndarray of float32
         Sorted fit scores of labelled training texts.
     unlabelled : ndarray of float32
@@ -50,23 +51,24 @@ class FitReference:
     def threshold(
         self, outside: float | None = None, false_alarms: float | None = None
     ) -> float | None:
-        """Return the fit score below which a text fits nowhere; None if nothing is asked for.
+        """Return the fit score below which a text fits nowhere; None without a share or a rate.
 
         Parameters
         ----------
         outside : float, optional
-            Share of the unlabelled training texts that lie below it.
+            Share of the unlabelled training texts whose score is below the threshold.
         false_alarms : float, optional
-            Share of the texts of known categories that may lie below it.
+            Share of texts of known categories whose score may be below the threshold.
 
         Returns
         -------
         float or None
-            Minus infinity where the training texts are too few to tell so small a share.
+            Minus infinity if there are too few labelled texts for such a low false-alarm rate.
         """
         if false_alarms is not None:
-            # A conformal bound: a new text is as likely to be below the k-th of n labelled ones
-            # as to be any of the first k of n + 1.
+            # A conformal bound: a new text of a known category is equally likely to have any rank
+            # among n labelled texts and itself, so it is below the k-th of them with probability
+            # k / (n + 1).
             return _below(self.labelled, int(false_alarms * (len(self.labelled) + 1)) - 1)
         if outside is not None:
             scores = self.unlabelled if len(self.unlabelled) else self.labelled
@@ -75,7 +77,7 @@ class FitReference:
 
 
 def _below(ordered: np.ndarray, count: int) -> float:
-    """Return the value that `count` of the sorted values lie below."""
+    """Return the value above the first `count` sorted values; minus infinity if it is negative."""
     if count < 0 or not len(ordered):
         return -np.inf
     return float(ordered[count]) if count < len(ordered) else np.inf
@@ -93,20 +95,21 @@ def fit_scores(
     Parameters
     ----------
     vectors : ndarray of shape (N, d)
-        Of any length but zero.
+        Vectors of the texts, of any length but zero.
     categories : ndarray of int, shape (N,)
         Category of each text.
     reference : ndarray of shape (R, d)
-        Of unit length.
+        Vectors of the reference texts, of unit length.
     reference_categories : ndarray of int, shape (R,)
         Category of each reference text.
     own : ndarray of int, shape (N,), optional
-        Position of each text among the reference texts, where it is left out; -1 for none.
+        Index of each text among the reference texts, at which it is left out; -1 if it is not one.
 
     Returns
     -------
     ndarray of float32, shape (N,)
-        The mean over five reference texts, or over as many as there are; 0 where there is none.
+        Mean over the five nearest reference texts, or over fewer if the category has fewer; 0 if
+        it has none.
 
     Examples
     --------
@@ -146,19 +149,19 @@ def make_reference(
     vectors : ndarray of shape (N, d)
         Vectors of the training texts.
     categories : ndarray of int, shape (N,)
-        Category of each of them.
+        Category of each training text.
     labelled : ndarray of bool, shape (N,)
-        Which of them carry a label.
+        Which training texts have a label.
     frozen : bool
-        Whether the vectors are of the encoder as it was before training.
+        Whether the vectors come from the encoder before training.
     seed : int
-        Decides which texts of a large category are kept.
+        Random seed of the choice of reference texts in large categories.
 
     Returns
     -------
     reference : FitReference
     scores : ndarray of float32, shape (N,)
-        Each text is left out of the reference for its own score.
+        Fit score of each training text, computed without the text itself.
     """
     kept = choose_texts(categories, seed)
     own = np.full(len(vectors), -1)
@@ -176,7 +179,7 @@ def make_reference(
 
 
 def choose_texts(categories: np.ndarray, seed: int) -> np.ndarray:
-    """Return the rows of the reference texts: as many of each category as there is room for."""
+    """Return the rows of the reference texts: the same maximum number for each category."""
     rng = np.random.default_rng(seed)
     members = _by_category(categories)
     most = max(NEAREST, min(PER_CATEGORY, MOST_TEXTS // max(len(members), 1)))
@@ -201,7 +204,7 @@ def _by_category(categories: np.ndarray) -> dict[int, np.ndarray]:
 
 
 def _thinned(scores: np.ndarray) -> np.ndarray:
-    """Return the scores sorted; where they are many, so many quantiles of them."""
+    """Return the sorted scores, or `MOST_SCORES` quantiles if there are more."""
     if len(scores) > MOST_SCORES:
         return np.quantile(scores, np.linspace(0, 1, MOST_SCORES)).astype(np.float32)
     return np.sort(scores).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Clustering metrics: accuracy by one optimal matching, NMI, ARI."""
+"""Metrics: accuracy by one optimal matching, NMI, ARI, calibration error."""
 
 import math
 from collections.abc import Collection, Hashable, Sequence
@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ def accuracy(predicted: ArrayLike, truth: ArrayLike, known: Collection[Hashable]
     >>> accuracy([0, 0, 1, 1], ["card", "card", "loan", "card"], {"card"}).all
     75.0
     """
+    from sklearn.metrics import (  # imported here, because it is slow
+        adjusted_rand_score,
+        normalized_mutual_info_score,
+    )
+
     _, categories, table = _contingency(predicted, truth)
     rows, columns = linear_sum_assignment(table, maximize=True)
     right = np.zeros(len(categories), np.int64)  # correct texts of each category
@@ -116,6 +120,59 @@ def open_accuracy(
         _, _, table = _contingency(*zip(*novel, strict=True))
         right += int(table[linear_sum_assignment(table, maximize=True)].sum())
     return right / len(pairs)
+
+
+def calibration_error(
+    probability: np.ndarray,
+    right: np.ndarray,
+    bins: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> float:
+    """Compute the expected calibration error: the mean gap of probability and accuracy over bins.
+
+    ECE = sum over bins of W_bin / W * |mean probability - accuracy|, where W are sums of weights.
+
+    Parameters
+    ----------
+    probability : ndarray of float, shape [N]
+        Probability of each prediction.
+    right : ndarray of bool, shape [N]
+        Whether each prediction is right.
+    bins : ndarray of int, shape [N]
+        Bin of each prediction, from `bins_of_equal_width` or `bins_of_equal_size`.
+    weights : ndarray of float, shape [N], optional
+        Weight of each prediction; by default all weigh the same.
+
+    Returns
+    -------
+    float
+        From 0 to 1; nan without predictions.
+
+    Examples
+    --------
+    >>> probability = np.array([0.9, 0.9, 0.6, 0.6])
+    >>> right = np.array([True, True, True, False])
+    >>> round(calibration_error(probability, right, bins_of_equal_width(probability)), 3)
+    0.1
+    """
+    if not len(right):
+        return math.nan
+    weights = np.ones(len(right)) if weights is None else weights
+    gaps = np.bincount(bins, weights=weights * (probability - right))
+    return float(np.abs(gaps).sum() / weights.sum())
+
+
+def bins_of_equal_width(probability: np.ndarray, count: int = 10) -> NDArray[np.int64]:
+    """Return the bin [N] of each probability, of `count` bins of equal width from 0 to 1."""
+    return np.clip((probability * count).astype(np.int64), 0, count - 1)
+
+
+def bins_of_equal_size(probability: np.ndarray, count: int = 10) -> NDArray[np.int64]:
+    """Return the bin [N] of each probability, of `count` bins with equally many predictions."""
+    bins = np.empty(len(probability), np.int64)
+    for number, rows in enumerate(np.array_split(np.argsort(probability, kind="stable"), count)):
+        bins[rows] = number
+    return bins
 
 
 def _contingency(

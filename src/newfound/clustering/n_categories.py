@@ -230,7 +230,15 @@ def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress |
     best = max(range(len(scores)), key=lambda i: scores[i])
     close = [k for k, score in zip(candidates, scores, strict=True) if score > 0.97 * scores[best]]
     how = "clusters found in one half of the texts separate the other half best at this number."
-    return Estimate(candidates[best], candidates, scores, close[0], close[-1], how)
+    return Estimate(
+        candidates[best],
+        candidates,
+        scores,
+        close[0],
+        close[-1],
+        how,
+        at_limit=len(candidates) > 2 and best == len(candidates) - 1,
+    )
 
 
 def smoothed(values: list[float]) -> list[float]:

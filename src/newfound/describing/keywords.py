@@ -1,4 +1,4 @@
-"""Words and word pairs that set a category apart: class-based TF-IDF without a stop word list."""
+"""Keywords: words and word pairs of a category by class-based TF-IDF, without stop words."""
 
 from dataclasses import dataclass
 
@@ -8,36 +8,36 @@ from scipy.sparse import csr_array, hstack
 
 from newfound.data.words import BREAK, overlap, same_stem, unspaced, words
 
-MOST_WORDS = 4_000_000  # words counted in all; of a larger corpus every category gives a sample
-MOST_TERMS = 100_000  # words kept, and as many pairs, the most common first
-PRIOR = 2.0  # texts' worth of doubt: pulls a small category's rates to those of the corpus
+MOST_WORDS = 4_000_000  # words counted; in a larger corpus, each category is sampled
+MOST_TERMS = 100_000  # maximum number of words, and of pairs; the most frequent are kept
+PRIOR = 2.0  # texts that smooth the rates of a category towards those of the corpus
 NUMBER = 0.25  # weight of a bare number
-LETTERS = 4  # a word of fewer letters weighs less
-BOND = 0.25  # two words that hang together less than this are no pair
-FAINT = 0.01  # a keyword below this share of the best one's score is left out
-EXTENDS = 0.6  # a pair that covers this share of a word's texts is shown in the word's place
+LETTERS = 4  # words with fewer letters have a lower weight
+BOND = 0.25  # minimum association of the words of a pair
+FAINT = 0.01  # minimum score of a keyword, relative to the best one
+EXTENDS = 0.6  # share of a word's texts from which a pair that contains it is shown instead
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How many texts of each category hold each word and each pair of neighbouring words."""
+    """Number of texts of each category that contain each word and each pair of adjacent words."""
 
     names: list[str]  # [V] as shown
-    parts: Integers  # [V, 2] a pair's two words as indices into the terms, -1 for a word
-    counts: csr_array  # [K, V] texts of the category that hold the term
-    sizes: Integers  # [K] texts counted
+    parts: Integers  # [V, 2] indices of the two words of a pair, -1 for a word
+    counts: csr_array  # [K, V] texts of the category that contain the term
+    sizes: Integers  # [K] texts that were counted
 
 
 def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
-    """Count words and pairs by category, each once a text."""
+    """Count words and pairs by category, at most once per text."""
     numbers: dict[str, int] = {BREAK: -1}
-    stream: list[int] = []  # word numbers of all texts, -1 at breaks and between texts
+    stream: list[int] = []  # word numbers of all texts; -1 at breaks and between texts
     lengths: list[int] = []
     owners: list[int] = []  # category of each counted text
     room = [MOST_WORDS // max(1, categories)] * categories
-    # A fixed shuffle, so that the sample of a large category does not hang on the table's order.
+    # Shuffled, so that the sample of a large category does not depend on the order of the table.
     for text in np.random.default_rng(0).permutation(len(texts)).tolist():
         category = int(assigned[text])
         if room[category] <= 0:
@@ -60,7 +60,7 @@ def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
     by_word = _count(number[is_word], text_of[is_word], owner, (categories, len(every)))
     kept = _most_common(by_word, least=1)
     names = [every[word] for word in kept.tolist()]
-    place = np.full(len(numbers), -1)  # the last entry answers for the number -1
+    place = np.full(len(numbers), -1)  # the last entry is read for -1
     place[kept] = np.arange(len(kept))
     left, right = place[number[:-1]], place[number[1:]]
     is_pair = (left >= 0) & (right >= 0) & (left != right)
@@ -78,44 +78,44 @@ def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
 
 
 def _count(term: Integers, text: Integers, owner: Integers, shape: tuple[int, int]) -> csr_array:
-    """Texts of each category that hold each term, from the occurrences of terms in texts."""
+    """Return the number of texts [K, V] of each category that contain each term."""
     width = max(1, shape[1])
     text, term = np.divmod(np.unique(text * width + term), width)
-    return csr_array((np.ones(len(text)), (owner[text], term)), shape=shape)  # equal places add up
+    return csr_array((np.ones(len(text)), (owner[text], term)), shape=shape)  # sums duplicates
 
 
 def _rows(table: csr_array) -> Integers:
-    """Give the row of each stored entry [nonzeros]."""
+    """Return the row of each stored entry [nonzeros]."""
     return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
 
 
 def _with_values(table: csr_array, values: Floats) -> csr_array:
-    """Store other values [nonzeros] at the places of a table."""
+    """Return the table with other values [nonzeros] for its stored entries."""
     return csr_array((values, table.indices, table.indptr), shape=table.shape)
 
 
 def _most_common(counts: csr_array, least: int) -> Integers:
-    """Indices of the terms in at least `least` texts, no more than MOST_TERMS, in rising order."""
+    """Return the indices of at most MOST_TERMS terms in at least `least` texts, ascending."""
     total = counts.sum(axis=0)
     order = np.argsort(-total, kind="stable")[:MOST_TERMS]
     return np.sort(order[total[order] >= least])
 
 
 def score_terms(terms: Terms, neighbours: Integers) -> csr_array:
-    """Class-based TF-IDF of each term in each category, [K, V], stored where the counts are.
+    """Return the class-based TF-IDF of each term in each category [K, V], sparse as the counts.
 
-    With n(t, c) the texts of category c that hold term t and n(c) its texts, the score is
-    rate x contrast x unevenness x weight:
+    Let n(t, c) be the number of texts of category c that contain term t, and n(c) the number of its
+    texts. The score is rate x contrast x unevenness x weight:
 
         rate(t, c)       (n(t, c) + PRIOR p(t)) / (n(c) + PRIOR), p(t) the share of all texts
         contrast(t, c)   log(rate(t, c) / background), at least 0; the background is half the mean
                          rate in the other categories, half the mean rate in the nearest ones
         unevenness(t)    1 - entropy of n(t, c) / n(c) over the categories / its largest value:
-                         0 for words that are everywhere alike, the stop words of any language
-        weight(t)        less for very short words and bare numbers, and for pairs whose words
-                         do not belong together
+                         0 for words that are equally frequent everywhere, such as stop words
+        weight(t)        lower for very short words, for bare numbers, and for pairs of words that
+                         rarely occur together
 
-    With one category there is nothing to set apart: contrast is 1 and unevenness 1 - p(t).
+    With a single category, contrast is 1 and unevenness 1 - p(t).
     neighbours: [K, m] ids of the nearest categories; m may be 0.
     """
     counts = terms.counts
@@ -137,7 +137,7 @@ def score_terms(terms: Terms, neighbours: Integers) -> csr_array:
 
 
 def _weight(name: str) -> float:
-    """Less for very short words, which in every language mean little, and for bare numbers."""
+    """Return the weight of a term: 1, or less for very short words and for bare numbers."""
     if unspaced(name):
         return 1.0
     return min(
@@ -146,18 +146,18 @@ def _weight(name: str) -> float:
 
 
 def _unevenness(terms: Terms, filled: int) -> Floats:
-    """[V] 0 for a term that is as common in every category, 1 for one that keeps to one."""
+    """Return 0 for a term that is equally frequent everywhere, 1 for one of a single category."""
     counts = terms.counts
     rate = _with_values(counts, counts.data / np.maximum(1, terms.sizes)[_rows(counts)])
     part = rate.data / rate.sum(axis=0)[rate.indices]
     entropy = _with_values(counts, -part * np.log(part)).sum(axis=0)
-    # A term in three texts can reach three categories at most: that is its evenest spread.
+    # A term in three texts occurs in at most three categories, which limits its entropy.
     reach = np.minimum(filled, counts.sum(axis=0))
     return np.clip(1 - entropy / np.log(np.maximum(2, reach)), 0.0, 1.0)
 
 
 def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool_]) -> Floats:
-    """[P] how well a pair holds: both words mean something and they keep each other's company."""
+    """Return how well the words of each pair [P] associate: both distinctive, often together."""
     left, right = parts[:, 0], parts[:, 1]
     meaning = np.sqrt(content[left] * content[right])
     company = total[pair] / np.sqrt(total[left] * total[right])
@@ -168,9 +168,9 @@ def _bond(parts: Integers, content: Floats, total: Floats, pair: NDArray[np.bool
 def _background(
     counts: csr_array, rate: Floats, sizes: Floats, share: Floats, neighbours: Integers
 ) -> Floats:
-    """[nonzeros] mean rate elsewhere: half all other categories, half the nearest ones."""
-    # A rate is a sparse part, from the counts, and a part of the prior that has one factor for the
-    # category and one for the term; so no dense [K, V] is needed.
+    """Return background rates [nonzeros]: half all other categories, half the nearest ones."""
+    # A rate is the sum of a sparse part, from the counts, and a part from the prior, which is a
+    # product of a factor per category and one per term. So no dense [K, V] is needed.
     rows, columns = _rows(counts), counts.indices
     factor = np.where(sizes > 0, 1 / (sizes + PRIOR), 0.0)  # [K], an empty category has no rates
     scaled = _with_values(counts, counts.data * factor[rows])
@@ -185,18 +185,18 @@ def _background(
 
 
 def choose_keywords(terms: Terms, scores: csr_array, count: int) -> list[list[str]]:
-    """The best terms of each category, [K][at most count], none saying what another says."""
+    """Return up to `count` of the best terms of each category, without repetitions."""
     return [_choose(terms, scores, category, count) for category in range(len(terms.sizes))]
 
 
 def _choose(terms: Terms, scores: csr_array, category: int, count: int) -> list[str]:
     row = slice(scores.indptr[category], scores.indptr[category + 1])
     value, texts = scores.data[row], terms.counts.data[row]
-    # One text proves nothing in a category of many, and a few nothing in one of thousands.
+    # A term in very few texts of a large category may be there by chance.
     least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
     faint = FAINT * value.max(initial=0.0)
     enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
-    # Names settle ties, so that the order of the rows does not matter.
+    # Ties are broken by name, so that the order of the rows does not matter.
     ranked = sorted(
         (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(texts[i]))
         for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
@@ -213,17 +213,17 @@ def _choose(terms: Terms, scores: csr_array, category: int, count: int) -> list[
 
 
 def _holds(longer: str, shorter: str) -> bool:
-    """Whether a term is part of a fuller one: a word of a pair, or characters of a longer run."""
+    """Return whether a longer term contains a shorter one, as a word or as characters."""
     if longer == shorter or any(word.isdigit() for word in longer.split()):
         return False
     return shorter in longer if unspaced(shorter) else shorter in longer.split()
 
 
 def _repeats(first: str, second: str) -> bool:
-    """Whether a list that shows one term gains little from the other."""
+    """Return whether one of two terms adds little to a list that has the other."""
     if unspaced(first) and unspaced(second):
         return first in second or second in first or overlap(first, second) >= 2
     one, two = sorted((first.split(), second.split()), key=len)
     if len(one) == 2 and (one[-1] == two[0] or two[-1] == one[0]):
-        return True  # two windows on one phrase
+        return True  # both are parts of one phrase
     return all(any(same_stem(a, b) for b in two) for a in one)

@@ -28,7 +28,7 @@ AT_ONCE = 4  # parallel requests
 TRIES = 2
 PAUSE = 1.0  # seconds before the second try
 QUOTES = "\"'`*\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"  # quotes and Markdown emphasis
-PATIENCE = 3  # consecutive failures after which the endpoint counts as unavailable
+PATIENCE = 3  # consecutive failures after which no more requests are sent
 
 INSTRUCTIONS = (
     "You name groups of texts for a report. You get keywords and typical texts of one group as "
@@ -128,11 +128,11 @@ def names_from_endpoint(
     if skipped := len(novel) - len(proposed) - len(reasons):
         notes.append(
             f"{plural(skipped, 'more novel category is', 'more novel categories are')} named by "
-            "keywords: the naming endpoint was not asked again after it failed"
+            "keywords: no more requests were sent after several failures"
         )
     if proposed:
         notes.append(
-            f"{len(proposed)} of {len(novel)} novel names come from {_one_line(model)} at "
+            f"{len(proposed):,} of {len(novel):,} novel names come from {_one_line(model)} at "
             f"{urlsplit(url).hostname}; keywords and typical texts were sent there"
         )
     return named, notes

@@ -19,14 +19,14 @@ def write_report(
     Parameters
     ----------
     result : Result
-        The result of a discovery, or of `newfound.storage.run_folder.read_run`; both give the
-        same page.
+        The result of a discovery, or one from `newfound.storage.run_folder.read_run`; both give
+        the same page.
     path : Path
         File to write.
     name : str, default "RUN"
-        What the commands on the page call the run folder.
+        Name of the run folder in the commands on the page.
     check : Check, optional
-        What `newfound.checking.runner.check` found on the same table; the page shows it.
+        Result of `newfound.checking.runner.check` on the same table, to show on the page.
 
     Returns
     -------

@@ -54,7 +54,7 @@ function drawChart({ points, x: xName, y: yName, label, height, mark, band }, wi
   if (mark !== undefined && mark !== null && mark >= x0 && mark <= x1) {
     const end = px(mark) > width * 0.8 ? "end" : px(mark) < width * 0.2 ? "start" : "middle";
     chart.append(svg("line", { class: "marker", x1: px(mark), x2: px(mark), y1: room.top, y2: height - room.bottom }),
-      svg("text", { class: "marker-name", x: px(mark), y: 14, "text-anchor": end }, `${number(mark)} categories`));
+      svg("text", { class: "marker-name", x: px(mark), y: 14, "text-anchor": end }, plural(mark, "category", "categories")));
   }
   for (const [x, y] of points.length > 80 ? [] : points) {
     chart.append(svg("circle", { class: x === mark ? "dot best" : "dot", cx: px(x), cy: py(y), r: x === mark ? 5 : 3 },
@@ -85,7 +85,7 @@ function startEstimate() {
     parts.push(make("div", { class: "card" }, lineChart({
       points: curve.points, x: "Number of categories", y: "Score", height: 280, mark: curve.estimate,
       band: between ? [curve.low, curve.high] : null,
-      label: `Score of each number of categories; the estimate is ${number(curve.estimate)}`,
+      label: `Score of each candidate number of categories; the estimate is ${number(curve.estimate)}`,
     }), numbersOf(curve.points, ["Categories", "Score (higher is more likely)"])));
   }
   fill("estimate-body", parts);

@@ -1,4 +1,4 @@
-"""Prepare the data of the page, within a limit of its size."""
+"""Prepare the data of the page, within a size limit."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from newfound.report.sample import map_sample
 from newfound.report.shown import NAME, SENTENCE, embedded_size, shown
 from newfound.result import Result
 
-# Characters shown of a text and of an example; the largest limit within the size is used.
+# Characters shown of a text and of an example; the largest limit that fits the size is used.
 TEXT_LIMITS = (300, 220, 160, 120, 80, 40, 20)
 EXAMPLE_LIMITS = (600, 300, 150, 80)
 BYTES = 7_500_000  # size of the data; the rest of the page adds little
@@ -29,7 +29,8 @@ GRID = 65_535  # map coordinates are integers from 0 to this
 def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> dict[str, Any]:
     """Return the data of the page; every string in it is ready to be shown.
 
-    `name` is what commands on the page call the run folder, `check` what `newfound check` found.
+    `name` is the name of the run folder in the commands on the page, `check` the result of
+    `newfound check`.
     """
     found = findings(result)
     page = {

@@ -8,7 +8,7 @@ function facts(category) {
     ["Confidence", category.confidence === null ? "–"
       : `${percent(category.confidence)} on average; ${percent(category.unsure)} of texts below 50%`],
     category.fit === null ? null : ["Fit", `${category.fit.toFixed(2)} on average`
-      + (category.fitsNowhere ? `; ${plural(category.fitsNowhere, "text")} fit nowhere` : "")],
+      + (category.fitsNowhere ? `; ${plural(category.fitsNowhere, "text fits", "texts fit")} nowhere` : "")],
     category.distance === null ? null
       : ["Distance to your labelled texts", distance(category.distance)],
   ];
@@ -41,8 +41,8 @@ function warningsOf(at) {
 }
 
 const WARNING = {
-  same: "May be a known one", absent: "No new texts", two: "May be two", doubted: "Labels doubted",
-  far: "Unlike your labels", outside: "Fit nowhere", mixed: "Less sure", dominant: "Very large", small: "Very small",
+  same: "May be known", absent: "No unlabelled texts", two: "May be two", doubted: "Labels doubted",
+  far: "Unlike your labels", outside: "Fit nowhere", mixed: "Low confidence", dominant: "Very large", small: "Very small",
 };
 
 const block = (title, ...children) =>

@@ -1,4 +1,4 @@
-"""What `newfound check` measured, in the words of the page."""
+"""The result of `newfound check`, as sentences and a table for the page."""
 
 import math
 from typing import Any
@@ -18,26 +18,26 @@ def expectation(check: Check) -> dict[str, Any]:
             [shown(each.method, NAME), *(each.shown(measure) for measure in MEASURES)]
             for each in check.methods
         ],
-        "how": ["In percent, mean and standard deviation over draws.", *meanings],
+        "how": ["Mean and standard deviation over draws, in percent.", *meanings],
     }
 
 
 def _sentences(check: Check) -> list[str]:
-    """Return how it was measured, and what the first method gave."""
+    """Return how the scores were measured, and those of the first method."""
     if not check.methods or not check.methods[0].draws:
         return []
     first = check.methods[0]
     told = (
         f"`newfound check` hid {first.mean('n_hidden'):.0f} of {check.n_known:,} known categories "
-        f"and looked for them again, in {plural(len(first.draws), 'draw')}."
+        f"and a part of the other labels, in {plural(len(first.draws), 'draw')}."
     )
     right = [
         f"{first.mean(measure):.0f}% of {what}"
         for measure, what in (
-            ("exact_known", "the texts of known categories got their own category"),
-            ("novel", "the texts of hidden categories came together again"),
+            ("exact_known", "the texts of known categories to their own category"),
+            ("novel", "the texts of hidden categories to the matching novel category"),
         )
         if not math.isnan(first.mean(measure))
     ]
     method = shown(first.method, NAME)
-    return [told, f"With {method}, {' and '.join(right)}."] if right else [told]
+    return [told, f"{method} assigned {' and '.join(right)}."] if right else [told]

@@ -1,6 +1,5 @@
-"""Checks of a result: what a careful analyst would point out before anyone uses it."""
+"""Checks of a result: possible problems to look at before it is used."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,7 +16,7 @@ from newfound.report.likeness import (
 from newfound.result import Result
 from newfound.wording import plural
 
-# Each threshold is a judgement. They are strict, because nobody reads a list of false alarms.
+# The thresholds are set by judgement. They are strict, so that few findings are false alarms.
 SMALL = 5  # texts; with fewer, the topic of a category is not clear
 SMALL_SHARE = 0.1  # of the median category
 DOMINANT_SHARE = 0.25  # of all texts, and DOMINANT_TIMES the mean share
@@ -29,7 +28,7 @@ NOTES = 50  # shown in the report
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return all findings, possible problems before notes."""
+    """Return all findings; possible problems come before notes."""
     checks: list[Callable[[Result], Finding | None]] = [
         _unsure_overall,
         fits_nowhere,
@@ -42,7 +41,7 @@ def findings(result: Result) -> list[Finding]:
         _dominant,
         _small,
         _wide_estimate,
-        _estimate_at_edge,
+        _estimate_at_limit,
         _no_novel,
         _notes,
     ]
@@ -85,10 +84,10 @@ def _absent(result: Result) -> Finding | None:
     return Finding(
         "absent",
         "check",
-        f"{plural(len(absent), 'known category', 'known categories')} without a new text",
-        "No unlabelled text was assigned to these. They may not occur in the texts, or a similar "
-        "category may have absorbed them.",
-        "Read the nearest category, and search the texts for a word that you would expect.",
+        f"{plural(len(absent), 'known category', 'known categories')} without an unlabelled text",
+        "No unlabelled text was assigned to these categories. They may not occur in the texts, or "
+        "a similar category may have absorbed them.",
+        "Read the nearest category, and search the texts for words that you would expect.",
         tuple(
             Item(
                 int(i),
@@ -112,8 +111,8 @@ def _dominant(result: Result) -> Finding | None:
     return Finding(
         "dominant",
         "check",
-        "One category holds a large part of the texts",
-        "It may really be that common, or it may collect all unclear texts.",
+        f"{plural(len(items), 'category holds', 'categories hold')} a large part of the texts",
+        "Such a category may really be that common, or it may collect all unclear texts.",
         "Read its border texts; if they are mixed, run again with more categories.",
         tuple(items),
     )
@@ -133,7 +132,7 @@ def _small(result: Result) -> Finding | None:
         "small",
         "check",
         f"{plural(len(small), 'category', 'categories')} with very few texts",
-        "So few texts may be grouped by chance, because they fit no other category.",
+        "So few texts may be grouped by chance, because they fit no other category well.",
         "Keep them only if their texts clearly belong together.",
         tuple(
             Item(int(i), None, plural(int(sizes[i]), "text"))
@@ -158,24 +157,16 @@ def _wide_estimate(result: Result) -> Finding | None:
     )
 
 
-def _estimate_at_edge(result: Result) -> Finding | None:
+def _estimate_at_limit(result: Result) -> Finding | None:
     estimate = result.estimate
-    if estimate is None:
+    if estimate is None or not estimate.at_limit:
         return None
-    points = [
-        (score, number)
-        for number, score in zip(estimate.candidates, estimate.scores, strict=False)
-        if math.isfinite(score)
-    ]
-    if len(points) < 3 or max(points)[1] < max(number for _, number in points):
-        return None
-    most = max(points)[1]
     return Finding(
-        "edge",
+        "limit",
         "check",
         "There may be more categories than were tried",
-        f"The most likely number, {most:,}, is the largest one that was tried.",
-        "Run again with a larger number of categories.",
+        f"The estimate, {estimate.n_categories:,}, is the largest number that was tried.",
+        "Run again with a larger number of categories (--categories), and compare the reports.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts that fit nowhere: the least fitting ones, for a person to read."""
+"""The finding on texts that fit nowhere: those with the lowest fit scores, to read."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from newfound.report.shown import NAME, shown
 from newfound.result import Result
 from newfound.wording import plural
 
-LISTED = 10  # least fitting texts shown
+LISTED = 10  # texts shown
 TEXT = 200  # characters shown of each
-CATEGORIES = 10  # with the most marked texts
+CATEGORIES = 10  # categories shown, those with the most marked texts
 
 
 def fits_nowhere(result: Result) -> Finding | None:
-    """Return the texts marked as fitting nowhere, or the least fitting ones if none was asked for.
+    """Return a finding on the texts that fit nowhere, or a note with the lowest fit scores.
 
-    Only texts without a label are listed: the others have the category that the user gave.
+    Only unlabelled texts are listed: a labelled text has the category that the user gave it.
     """
     rows = least_fitting(result, LISTED)
     if not len(rows):
@@ -25,11 +25,11 @@ def fits_nowhere(result: Result) -> Finding | None:
         return Finding(
             "outside",
             "note",
-            "The texts that fit their category least",
-            "Every text gets a category, also one that fits nowhere. These have the lowest fit "
-            "scores of those without a label:",
-            "If they belong nowhere, run again with a share of texts to mark (--outside) or with a "
-            "rate of false alarms that you accept (--false-alarms).",
+            "Texts with the lowest fit scores",
+            "Every text gets a category, even if it fits nowhere. These unlabelled texts fit their "
+            "category least:",
+            "If they belong to no category, run again with a share of texts to mark (--outside) or "
+            "a false-alarm rate (--false-alarms).",
             lines=lines,
         )
     marked = int(result.fits_nowhere.sum())
@@ -38,16 +38,16 @@ def fits_nowhere(result: Result) -> Finding | None:
         "outside",
         "check" if marked else "note",
         f"{plural(marked, 'text fits', 'texts fit')} nowhere",
-        f"They are {percent(marked / pile)} of the texts without a label. Each keeps the category "
-        "that it is nearest to, and the table of texts says which they are. The lowest fit scores:",
-        "Read them: they may be noise, or the first texts of categories that are still missing.",
+        f"They are {percent(marked / pile)} of the unlabelled texts. They keep their category; the "
+        "column fits_nowhere of the assignments marks them. The texts with the lowest fit scores:",
+        "Read them: they may be noise, or belong to categories that were not found.",
         items=_items(result),
         lines=lines,
     )
 
 
 def least_fitting(result: Result, count: int) -> np.ndarray:
-    """Return the rows of texts without a label that have the lowest fit scores."""
+    """Return the rows of the unlabelled texts with the lowest fit scores."""
     if result.fit is None:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(~result.labelled & np.isfinite(result.fit))
@@ -55,7 +55,7 @@ def least_fitting(result: Result, count: int) -> np.ndarray:
 
 
 def _line(result: Result, row: int) -> str:
-    """Return a text with its score, its category and the best known one."""
+    """Return a text with its fit score, its category and its best known category."""
     assert result.fit is not None
     category = int(result.assigned[row])
     told = f"fit {result.fit[row]:.2f}, in {shown(str(result.names[category]), NAME)}"

@@ -8,9 +8,9 @@ from newfound.result import Result
 from newfound.wording import plural
 
 OUTLIER = 3.0  # robust standard deviations from the median
-OUTLIER_COUNT = 8  # categories needed to tell what is usual
-FAR_TIMES = 1.5  # times the usual distance; less is not reported
-UNSURE_GAP = 0.1  # of confidence below the usual; less is not reported
+OUTLIER_COUNT = 8  # minimum number of categories for a median
+FAR_TIMES = 1.5  # times the median distance; less is not reported
+UNSURE_GAP = 0.1  # below the median confidence; less is not reported
 CLOSE = 0.5  # of the median distance between neighbouring categories
 AS_CLOSE = 1.1  # times the distance of the matched pair
 MOVED_SHARE = 0.3  # of a category's labelled texts that the model assigns to another one
@@ -32,7 +32,7 @@ def same_as_known(result: Result) -> Finding | None:
         "check",
         f"{plural(len({novel for novel, _ in pairs}), 'novel category', 'novel categories')} may "
         "be the same as a known one",
-        "A novel category that is very close to a known one may be a part of it.",
+        "A novel category that is very close to a known category may be a part of it.",
         "Compare their typical texts; if the topic is the same, merge the two.",
         tuple(Item(novel, name, text) for (novel, name), text in pairs.items()),
     )
@@ -81,8 +81,8 @@ def _close(result: Result) -> list[tuple[int, int, str]]:
         (
             novel,
             ids[c.nearest],
-            f"their distance is {c.nearest_distance:.2f}; the usual distance to the nearest is "
-            f"{usual:.2f}",
+            f"their distance is {c.nearest_distance:.2f}; the median distance to the nearest "
+            f"category is {usual:.2f}",
         )
         for novel, c in enumerate(result.categories)
         if c.kind == "novel"
@@ -174,7 +174,7 @@ def far_from_labels(result: Result) -> Finding | None:
         "topics, or the match may be wrong.",
         "Compare their typical texts with those that you labelled.",
         tuple(
-            Item(int(i), None, f"distance {distances[i]:.2f}; the usual one is {usual:.2f}")
+            Item(int(i), None, f"distance {distances[i]:.2f}; the median is {usual:.2f}")
             for i in far
         ),
     )
@@ -198,7 +198,7 @@ def unsure_categories(result: Result) -> Finding | None:
             Item(
                 int(i),
                 ids.get(result.categories[i].nearest),
-                f"confidence {percent(confidence[i])}; the usual one is {percent(usual)}",
+                f"confidence {percent(confidence[i])}; the median is {percent(usual)}",
             )
             for i in low[np.argsort(confidence[low])]
         ),

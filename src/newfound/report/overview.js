@@ -77,7 +77,7 @@ function findingItem([at, other, text]) {
     make("span", { class: "why" }, text));
 }
 
-// What `newfound check` measured, where it was run: sentences, and a row per method.
+// The result of `newfound check`, if there is one: sentences, and one row per method.
 function startCheck() {
   const { check } = data;
   if (!check) {

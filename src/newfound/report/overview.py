@@ -91,9 +91,9 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
     if result.fits_nowhere is not None:
         marked = int(result.fits_nowhere.sum())
         share = percent(marked / pile) if pile else percent(0)
-        note = f"{share} of the texts without a label; they keep their category"
+        note = f"{share} of the unlabelled texts; they keep their category"
         numbers.append({"name": "Fit nowhere", "value": f"{marked:,}", "note": note})
-    scores = {  # in percent; of a part without texts there is none
+    scores = {  # in percent; a part without texts has none
         part: f"{value:.0f}%"
         for part, value in (result.scores or {}).items()
         if value is not None and math.isfinite(value)

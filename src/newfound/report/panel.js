@@ -152,7 +152,7 @@ function showPanel() {
   fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
     make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
   make("h3", { class: "name" }, said(category.name)), about(chosen),
-  block(hits ? `Its texts that match (${number(same.length)})`
+  block(hits ? `Its matching texts (${number(same.length)})`
     : texts.sampled ? `Its texts on the map (${number(same.length)})` : `All its texts (${number(same.length)})`,
   listed(same.sort((a, b) => texts.probability[b] - texts.probability[a]), false)));
 }

@@ -28,7 +28,7 @@ def quotas(sizes: np.ndarray, total: int) -> np.ndarray:
     rest = sizes - few
     exact = rest * (total - few.sum()) / rest.sum()
     take = np.floor(exact).astype(np.int64)
-    # Rounding down leaves some over; they go to the largest remainders.
+    # Texts that are missing after rounding down go to the largest remainders.
     left = int(total - few.sum() - take.sum())
     take[np.argsort(take - exact, kind="stable")[:left]] += 1
     return few + take

@@ -15,10 +15,10 @@ from newfound.errors import InputError
 from newfound.result import Category, Result
 from newfound.storage.formats import AGAIN
 
-PRIVATE = range(0xE000, 0xF900)  # characters that no language has
+PRIVATE = range(0xE000, 0xF900)  # private-use characters
 COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
-MARKS = {"yes": True, "no": False}  # what the column of texts that fit nowhere holds
+MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Assignments:
     predicted: np.ndarray  # int64 [N]
     probability: np.ndarray  # float64 [N]
     positions: np.ndarray  # float64 [N, 2]
-    # None where the table has no such column, as in runs of earlier versions.
+    # None if the table has no such column, as in runs of earlier versions.
     best_known: np.ndarray | None  # int64 [N]
     best_known_probability: np.ndarray | None  # float64 [N]
     fit: np.ndarray | None  # float64 [N]
-    fits_nowhere: np.ndarray | None  # bool [N]; also None if nothing was to be marked
+    fits_nowhere: np.ndarray | None  # bool [N]; also None without outside and false_alarms
 
 
 def write_assignments(result: Result, path: Path) -> None:
@@ -57,7 +57,7 @@ def write_assignments(result: Result, path: Path) -> None:
 
 
 def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray]:
-    """The columns of what a Result may lack: it was read from a run of an earlier version."""
+    """Return the columns that a Result from a run of an earlier version may lack."""
     columns: dict[str, Sequence[object] | np.ndarray] = {}
     if result.best_known is not None and result.best_known_probability is not None:
         columns["best_known"] = [result.names[i] if i >= 0 else None for i in result.best_known]
@@ -115,7 +115,7 @@ def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
 
 
 def _best_known(column: list[str] | None, categories: Sequence[Category]) -> np.ndarray | None:
-    """The positions of known categories, -1 where no such one is named."""
+    """Return the indices of the named known categories, -1 if the cell is empty."""
     if column is None:
         return None
     places = {c.name: at for at, c in enumerate(categories) if c.kind == "known"}
@@ -123,7 +123,7 @@ def _best_known(column: list[str] | None, categories: Sequence[Category]) -> np.
 
 
 def _marks(column: list[str] | None, path: Path) -> np.ndarray | None:
-    """Which texts fit nowhere; None where the column is missing."""
+    """Return which texts fit nowhere, or None if the column is missing."""
     if column is None:
         return None
     for row, cell in enumerate(column, start=1):
@@ -164,7 +164,7 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
     if not content.strip():
         raise ValueError("it is empty")
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-    # An unquoted carriage return inside a text is not the end of a row.
+    # An unquoted carriage return inside a text does not end a row.
     stand_in = "\r"
     if not content.partition("\n")[0].endswith("\r"):
         stand_in = next(letter for letter in map(chr, PRIVATE) if letter not in content)

@@ -13,8 +13,8 @@ from newfound.result import Category
 LISTS = ("keywords", "examples", "border")
 COUNTS = ("id", "size", "labelled", "nearest")
 NUMBERS = ("share", "confidence", "nearest_distance", "distance")
-LATER = ("fit", "fits_nowhere")  # None in the files of versions that did not have them
-NUMBER = (int, float, type(None))  # JSON has no NaN: it holds null in its place
+LATER = ("fit", "fits_nowhere")  # missing in files of earlier versions
+NUMBER = (int, float, type(None))  # JSON has null for NaN and infinity
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(COUNTS, int),
     **dict.fromkeys(NUMBERS, NUMBER),
@@ -44,7 +44,7 @@ def read_categories(path: Path) -> tuple[Category, ...]:
 
 
 def categories_from(entries: list[Any], where: str) -> tuple[Category, ...]:
-    """Return the categories in a JSON list; a DamagedFileError names the file `where` they are."""
+    """Return the categories in a JSON list, or raise DamagedFileError about file `where`."""
     return tuple(_category(entry, f"{where}, entry {i}") for i, entry in enumerate(entries, 1))
 
 

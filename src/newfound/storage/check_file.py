@@ -1,4 +1,4 @@
-"""A `Check` on disk: one JSON file, check.json where it lies in a run folder."""
+"""A `Check` on disk: one JSON file, called check.json in a run folder."""
 
 from pathlib import Path
 
@@ -11,16 +11,16 @@ AGAIN = "run `newfound check` again"
 
 
 def write_check(check: Check, path: Path, *, command: str | None = None) -> None:
-    """Write a check.
+    """Write a check as JSON.
 
     Parameters
     ----------
     check : Check
-        What `newfound.checking.runner.check` gave.
+        Returned by `newfound.checking.runner.check`.
     path : Path
-        The file to write; `check.json` in a run folder is shown in its report.
+        File to write; the report of a run shows `check.json` in the run folder.
     command : str, optional
-        The command line that made it.
+        The command line of the check.
     """
     write_json(path, {"format": CHECK_FORMAT, "command": command, **check.to_dict()})
 
@@ -31,7 +31,7 @@ def read_check(path: Path) -> Check:
     Parameters
     ----------
     path : Path
-        What `newfound check` or `write_check` wrote.
+        Written by `newfound check` or `write_check`.
 
     Returns
     -------

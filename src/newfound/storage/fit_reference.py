@@ -1,4 +1,4 @@
-"""The reference texts of fit scores on disk: one safetensors file in the model folder."""
+"""The reference texts for fit scores on disk: one safetensors file in the model folder."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ ARRAYS = {
 
 
 def save_reference(reference: FitReference, path: Path) -> None:
-    """Write the vectors, which are no texts, with their categories and the training scores."""
+    """Write the vectors of the reference texts, their categories and the training scores."""
     arrays = {
         name: np.ascontiguousarray(getattr(reference, name), kind) for name, kind in ARRAYS.items()
     }
@@ -29,16 +29,16 @@ def save_reference(reference: FitReference, path: Path) -> None:
 
 
 def load_reference(path: Path, n_categories: int) -> FitReference:
-    """Read and check what `save_reference` wrote."""
+    """Read and check a file written by `save_reference`."""
     arrays = load_file(path)
     for name, kind in ARRAYS.items():
         if name not in arrays or arrays[name].dtype != kind:
-            raise DamagedFileError(f"{path.name} holds no {name} of the type {np.dtype(kind)}")
+            raise DamagedFileError(f"{path.name} has no {name} of type {np.dtype(kind)}")
     vectors, categories = arrays["vectors"], arrays["categories"]
     if vectors.ndim != 2 or categories.shape != (len(vectors),) or arrays["frozen"].size != 1:
-        raise DamagedFileError(f"{path.name}: its arrays do not fit each other")
+        raise DamagedFileError(f"{path.name}: the shapes of its arrays do not agree")
     if len(categories) and not 0 <= categories.min() <= categories.max() < n_categories:
-        raise DamagedFileError(f"{path.name} names categories that model.json does not have")
+        raise DamagedFileError(f"{path.name} has categories that are not in model.json")
     return FitReference(
         vectors=vectors,
         categories=categories,

@@ -1,4 +1,4 @@
-"""The format check shared by all readers of run folders and models."""
+"""The format check that all readers of run folders, models and checks share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import read_json
 
-RUN_FORMAT = 1  # of run.json, and so of the whole run folder
+RUN_FORMAT = 1  # of run.json, which stands for the whole run folder
 MODEL_FORMAT = 1  # of model.json
 CHECK_FORMAT = 1  # of check.json
 AGAIN = "run `newfound discover` again"
@@ -16,7 +16,7 @@ AGAIN = "run `newfound discover` again"
 
 @contextmanager
 def damage_reported(path: Path, again: str = AGAIN) -> Iterator[None]:
-    """Turn a DamagedFileError of the block into an InputError that says what to do."""
+    """Turn a DamagedFileError of the block into an InputError with advice."""
     try:
         yield
     except DamagedFileError as error:
@@ -33,7 +33,7 @@ def read_with_format(path: Path, newest: int, again: str = AGAIN) -> dict[str, A
     newest : int
         The highest format that is read; formats count from 1.
     again : str, optional
-        How to get the file again if it is damaged.
+        Advice on how to write the file again if it is damaged.
 
     Returns
     -------

@@ -81,7 +81,7 @@ def save_model(model: Model, folder: Path) -> None:
 
 
 def _check_target(folder: Path) -> None:
-    """Raise InputError if the folder holds anything but a model."""
+    """Raise InputError if the folder has other contents than a model."""
     if folder.is_dir() and (folder / "model.json").is_file():
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -96,7 +96,7 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
     folder : Path
         Written by `save_model` or `newfound discover`.
     device : torch.device or str, optional
-        Where to compute: cpu, cuda or cuda:N; by default a GPU if there is one.
+        cpu, cuda or cuda:N; by default a GPU if available.
 
     Returns
     -------
@@ -104,13 +104,16 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
     """
     place = device if isinstance(device, torch.device) else find_device(device)
     if not folder.exists():
-        raise InputError(f"the run {folder} does not exist")
+        raise InputError(f"the run {folder} does not exist; give a run folder or a saved model")
     if (folder / "run.json").is_file():
         read_records(folder)  # checks the format of the whole run
     if (folder / "model" / "model.json").is_file():
         folder = folder / "model"
     if not (folder / "model.json").is_file():
-        raise InputError(f"{folder} is not a model of newfound (no model.json)")
+        raise InputError(
+            f"{folder} is not a model of newfound (no model.json); give a run folder or a saved "
+            "model"
+        )
     about = read_with_format(folder / "model.json", MODEL_FORMAT)
     try:
         return _read_model(folder, about, place)
@@ -136,15 +139,15 @@ def _read_model(folder: Path, about: dict[str, Any], device: torch.device) -> Mo
     if isinstance(feature_map, torch.nn.Module):
         feature_map.to(device)
     reference = None
-    if about.get("fit_reference"):  # models of before there were fit scores do not say
+    if about.get("fit_reference"):  # missing in models of earlier versions
         reference = load_reference(folder / FIT_REFERENCE, len(categories))
     features, frozen = feature_map.with_frozen(["a text"])
     width = features.shape[1]
     if reference is not None and reference.frozen:
         if frozen is None or reference.vectors.shape[1] != frozen.shape[1]:
-            raise DamagedFileError(f"{FIT_REFERENCE} is of another encoder")
+            raise DamagedFileError(f"{FIT_REFERENCE} belongs to another encoder")
     elif reference is not None and reference.vectors.shape[1] != width:
-        raise DamagedFileError(f"{FIT_REFERENCE} is of other features")
+        raise DamagedFileError(f"{FIT_REFERENCE} belongs to other features")
     shapes = {"prototypes": len(categories), "labelled_prototypes": len(about["known"])}
     for name, rows in shapes.items():
         if name in arrays and arrays[name].shape != (rows, width):

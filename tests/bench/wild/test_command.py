@@ -146,7 +146,7 @@ def test_peers_that_are_not_installed_are_skipped_with_a_note(
     monkeypatch.setattr(Peer, "installed", property(lambda peer: not peer.package))
     plans, (note,) = make_plans(options("--methods", "bertopic,hdbscan", "--designs", "ten"), ["a"])
     assert [plan.method for plan in plans] == ["hdbscan"]
-    assert note.startswith("bertopic is not installed: its runs are skipped")
+    assert note.startswith("bertopic is not installed, so its runs are skipped")
 
 
 def test_key_depends_on_the_cell_and_the_settings() -> None:
@@ -203,4 +203,4 @@ def test_noise_without_out_of_scope_texts_fails_with_advice(
     fixed = arguments(folder, tiny_encoder, tmp_path / "x.jsonl")
     done = command(*fixed, "--methods", "bert", "--designs", "ten", "--noise", "0.1")
     assert done.code == 1
-    assert "out_of_scope.tsv does not exist; --noise above 0 needs" in done.err
+    assert "out_of_scope.tsv does not exist, and --noise above 0 draws from it" in done.err

@@ -7,7 +7,6 @@ from newfound.bench.wild.scoring import (
     NONE,
     SCORES,
     Answer,
-    calibration_error,
     category_counts,
     matched,
     score,
@@ -74,17 +73,10 @@ def test_auroc_takes_the_fit_before_the_probability() -> None:
     assert score(answer(0, 0, 1, 2, 2, 3, 0, probability=sure, fit=fit), TABLE)["auroc"] == 1
 
 
-def test_calibration_error_equals_a_naive_loop() -> None:
-    rng = np.random.default_rng(1)
-    sure, right = rng.random(500), rng.random(500) < 0.6
-    sure[0] = 1.0
-    naive = 0.0
-    for low in np.arange(10) / 10:
-        inside = (sure >= low) & ((sure < low + 0.1) | ((low == 0.9) & (sure == 1)))
-        naive += inside.mean() * abs(sure[inside].mean() - right[inside].mean())
-    assert calibration_error(sure, right) == pytest.approx(naive, abs=1e-4)
-    assert calibration_error(np.ones(4), np.ones(4, bool)) == 0
-    assert calibration_error(sure, right, np.zeros(500, bool)) is None
+def test_calibration_errors_are_of_all_known_and_novel_texts() -> None:
+    sure = np.array([1, 1, 0.9, 0.9, 0.9, 0.7, 0.7, 0.7, 0.95])
+    found = score(answer(0, 0, 1, 2, 2, 3, 0, probability=sure), TABLE)
+    assert (found["ece"], found["ece_known"], found["ece_novel"]) == (0.2, 0.1, 0.3)
 
 
 def test_without_known_categories_only_their_scores_are_undefined() -> None:

@@ -77,7 +77,7 @@ def test_noise_is_a_share_of_the_unlabelled_texts() -> None:
 
 
 def test_too_few_out_of_scope_texts_are_an_error() -> None:
-    with pytest.raises(InputError, match=r"309 out-of-scope texts, but there are 5: lower --limit"):
+    with pytest.raises(InputError, match=r"309 out-of-scope texts, but only 5 are available"):
         cut_table(SOURCE, Cell("texts", "none", noise=0.3), NOISE[:5])
 
 

@@ -1,4 +1,4 @@
-"""`newfound bench wild`: the grid of runs that the options ask for, and how they are made."""
+"""`newfound bench wild`: run methods and peers on every cell of a grid of tables."""
 
 import argparse
 from collections.abc import Collection
@@ -22,16 +22,16 @@ from newfound.bench.wild.sources import (
 )
 from newfound.bench.wild.tables import DESIGNS, SIZES, Cell, cut_table
 from newfound.errors import InputError
-from newfound.wording import suggestion
+from newfound.wording import plural, suggestion
 
 if TYPE_CHECKING:
     from newfound.cli.output import Output
 
-LEAST = 20  # texts of a table
+LEAST = 20  # minimum of --limit, in texts
 
 
 def run_grid(options: argparse.Namespace, output: "Output") -> int:
-    """Make every run of the grid that has no line yet; return 1 if one of them failed."""
+    """Make every run of the grid that has no result line yet; return 1 if one of them failed."""
     folder = data_folder(getattr(options, "data", None))
     data_sets = source_names(folder) if options.data_set == "all" else None
     data_sets = data_sets or names(options.data_set, "--data-set")
@@ -65,7 +65,7 @@ def run_grid(options: argparse.Namespace, output: "Output") -> int:
 
 
 def make_plans(options: argparse.Namespace, data_sets: list[str]) -> tuple[list[Plan], list[str]]:
-    """Return the runs of the grid, those on the same texts after each other, and notes.
+    """Return the runs of the grid, with runs on the same texts next to each other, and notes.
 
     Parameters
     ----------
@@ -78,14 +78,15 @@ def make_plans(options: argparse.Namespace, data_sets: list[str]) -> tuple[list[
     -------
     plans : list of Plan
     notes : list of str
-        Which peers are left out because they are not installed.
+        One note per peer whose runs are skipped because it is not installed.
     """
     methods = names(options.methods, "--methods")
     for method in methods:
         check_method(method)
     missing = [name for name in methods if name in PEERS and not PEERS[name].installed]
     notes = [
-        f"{name} is not installed: its runs are skipped; pip install 'newfound[peers]' adds it"
+        f"{name} is not installed, so its runs are skipped; install it with "
+        "pip install 'newfound[peers]'"
         for name in missing
     ]
     if options.limit < LEAST:
@@ -119,13 +120,13 @@ def make_plans(options: argparse.Namespace, data_sets: list[str]) -> tuple[list[
 
 
 def shared_name(plan: Plan) -> str:
-    """Return a name that runs on the same texts share (those of `absent` are a part of them)."""
+    """Return a name for the cache of runs on the same texts; `absent` uses a part of them."""
     cell = plan.cell
     return f"{cell.data_set} {cell.seed} {cell.known_ratio} {cell.sizes} {cell.noise}"
 
 
 def summary(line: Line) -> str:
-    """Return a run's scores as a message."""
+    """Return the scores of a run as a message."""
     scores, categories = line["scores"], line["categories"]
 
     def shown(name: str, digits: int = 1) -> str:
@@ -136,19 +137,19 @@ def summary(line: Line) -> str:
     parts = [
         " / ".join(shown(name) for name in ("all", "known", "novel")),
         f"exact known {shown('exact_known')}",
-        f"{categories['used']} categories of {categories['true']}",
+        f"{plural(categories['used'], 'category', 'categories')}, truth {categories['true']}",
     ]
     parts += [] if scores["auroc"] is None else [f"AUROC {shown('auroc', 2)}"]
     return ", ".join(parts)
 
 
 def _without_labels(cell: Cell, method: str) -> bool:
-    """Return whether a peer has nothing to learn from in a cell."""
+    """Return whether a method is a peer that needs labels, in a cell without labels."""
     return cell.design == "none" and method in PEERS and PEERS[method].needs_labels
 
 
 def _chosen(text: str, there: Collection[str], flag: str) -> list[str]:
-    """Return the names of a list, each checked."""
+    """Return the names in a comma-separated list; raise InputError for an unknown one."""
     chosen = names(text, flag)
     for name in chosen:
         if name not in there:
@@ -158,7 +159,7 @@ def _chosen(text: str, there: Collection[str], flag: str) -> list[str]:
 
 
 def _noise(text: str) -> list[float]:
-    """Return shares of out-of-scope texts, each below 1."""
+    """Return the shares in a comma-separated list; raise InputError for one that is not below 1."""
     found = ratios(text, "--noise", none=True)
     if max(found) >= 1:
         raise InputError(f"--noise takes shares below 1 such as 0,0.1,0.3, not {text!r}")

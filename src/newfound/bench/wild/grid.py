@@ -10,7 +10,7 @@ from newfound.bench.wild.tables import DESIGNS, KIND, SIZES
 
 # Methods in this order, then others by name.
 ORDER = ("newfound", "semi-km", "laskm", "dpn", "bert", "script", "bertopic", "hdbscan", "oracle")
-UNNAMED = ("", "fast")  # efforts that a column does not name; peers have none
+UNNAMED = ("", "fast")  # efforts that are not in the title of a column; peers have none
 DESIGN_TITLES = {
     "tenth": "a tenth",
     "ten": "10 per category",
@@ -22,24 +22,24 @@ DESIGN_TITLES = {
 
 @dataclass(frozen=True, order=True)
 class Row:
-    """A cell of the grid; seeds are averaged."""
+    """A cell of the grid, averaged over seeds."""
 
     data_set: str
-    design: int  # position among the designs
-    sizes: int  # position among the sizes
+    design: int  # index into DESIGNS
+    sizes: int  # index into SIZES
     noise: float
     auto: bool
 
     @property
     def cells(self) -> list[str]:
-        """What the first columns of the table show."""
+        """The first cells of the row in the table."""
         design, sizes = list(DESIGNS)[self.design], list(SIZES)[self.sizes]
         k = "auto" if self.auto else "given"
         return [self.data_set, DESIGN_TITLES[design], sizes, f"{self.noise:.0%}", k]
 
     @property
     def title(self) -> str:
-        """What the summary calls the cell."""
+        """The name of the cell in the summary."""
         data_set, design, sizes, noise, k = self.cells
         parts = [data_set, f"labels: {design}"]
         parts += [sizes] if sizes != "natural" else []
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Scored:
-    """Mean scores of a method in a cell over seeds; None where a score is not defined."""
+    """Mean scores of a method in a cell over seeds; None if a score is not defined."""
 
     all: float | None
     exact_known: float | None
@@ -60,13 +60,13 @@ Grid = Mapping[Row, Mapping[Column, Scored]]
 
 
 def wild_tables(lines: Sequence[Line]) -> str:
-    """Return the runs of `newfound bench wild` among result lines as tables.
+    """Return the result lines of `newfound bench wild` as tables.
 
     Parameters
     ----------
     lines : sequence of dict
-        Result lines; those of other kinds are left out. Of equal runs with other settings of the
-        method the last one counts.
+        Result lines; other kinds of lines are ignored. Of runs that differ only in the settings of
+        the method, the last one is used.
 
     Returns
     -------
@@ -117,10 +117,10 @@ def grid_table(grid: Grid) -> str:
 
 
 def summary_table(grid: Grid) -> str:
-    """Return one line per method: means, the worst cell beside the best other, how often best.
+    """Return one row per method: mean scores, in how many cells it is best, and its worst cell.
 
-    Means are over the cells that all methods have which are scored by All (for exact known: those
-    among them with known categories).
+    Means are over the cells in which every method with an All score has one; the mean of exact
+    known leaves out cells without known categories.
     """
     columns = _columns(grid)
     ranked = [c for c in columns if any(_all(scored, c) is not None for scored in grid.values())]
@@ -172,7 +172,7 @@ def _all(scored: Mapping[Column, Scored], column: Column) -> float | None:
 
 
 def _gap(scored: Mapping[Column, Scored], column: Column) -> float | None:
-    """Return All less the best of the other methods; None where one of the two is missing."""
+    """Return All less the best All of the other methods; None if one of the two is missing."""
     own = _all(scored, column)
     others = [s.all for other, s in scored.items() if other != column and s.all is not None]
     return None if own is None or not others else own - max(others)
@@ -194,6 +194,6 @@ def _mean(lines: Sequence[Line], name: str) -> float | None:
 
 
 def _shown(values: Sequence[float | None]) -> str:
-    """Return the mean of the values that there are."""
+    """Return the mean of the values that are not None."""
     real = [value for value in values if value is not None]
     return f"{statistics.fmean(real):.1f}" if real else NONE

@@ -1,11 +1,11 @@
-"""What people would do instead, on the vectors of the frozen encoder.
+"""Peers: what users may run instead of this package, on the vectors of the frozen encoder.
 
-- `script`: logistic regression, a threshold, and k-means on the rest: an engineer's afternoon.
-- `oracle`: logistic regression that is told which texts are of known categories.
-- `hdbscan` (scikit-learn) and `bertopic` (the extra `peers`), both with their defaults.
+- `script`: logistic regression, and k-means on the texts below a threshold of its probability.
+- `oracle`: logistic regression, scored only on texts of known categories.
+- `hdbscan` (scikit-learn) and `bertopic` (extra `peers`), both with their defaults.
 
-Each is a function of the table, the vectors [N, d], the number of categories (None: find it) and a
-seed. A clustering without names gets them from the labelled texts in its clusters.
+Each is a function of the table, the vectors [N, d], the number of categories (None: not given) and
+a random seed. Clusters are named by the labelled texts in them.
 """
 
 import importlib.util
@@ -22,29 +22,29 @@ from sklearn.linear_model import LogisticRegression
 from newfound.bench.wild.scoring import NONE, Answer
 from newfound.bench.wild.tables import Table
 
-INVERSE_PENALTY = 10.0  # of logistic regression: vectors of unit length need less than usual
+INVERSE_PENALTY = 10.0  # C of logistic regression: unit vectors need less regularisation than 1.0
 STARTS = 10  # of k-means
-DRAWS = 3  # of hidden categories, for the threshold
-HIDDEN = 0.25  # share of the known categories, and of the others' labels, that is held out
+DRAWS = 3  # draws of hidden categories by which the threshold is chosen
+HIDDEN = 0.25  # share of the known categories, and of the labels of the others, that is held out
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A way to answer a table that is no method of this package."""
+    """A way to find the categories of a table that is not a method of this package."""
 
     answer: Callable[[Table, np.ndarray, int | None, int], Answer]
-    settings: Mapping[str, Any]  # what a result line records
-    package: str | None = None  # what has to be installed
+    settings: Mapping[str, Any]  # recorded in the result line
+    package: str | None = None  # that must be installed
     needs_labels: bool = False
 
     @property
     def installed(self) -> bool:
-        """Whether the package that it needs is installed."""
+        """Whether the required package is installed."""
         return self.package is None or importlib.util.find_spec(self.package) is not None
 
 
 def script(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answer:
-    """Classify texts above a threshold of probability, and cluster the others by k-means.
+    """Classify texts whose probability is above a threshold, and cluster the others by k-means.
 
     Parameters
     ----------
@@ -55,24 +55,24 @@ def script(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answe
     k : int or None
         Number of categories; None estimates it.
     seed : int
-        Seed of all draws.
+        Random seed.
 
     Returns
     -------
     Answer
-        With the classifier's highest probability as the fit.
+        The fit is the classifier's highest probability.
     """
     targets, known = _targets(table), len(table.known)
     estimated = _estimate(vectors, targets, seed) if k is None else None
     k = estimated if k is None else k
     assert k is not None
-    if known < 2:  # nothing to classify between
+    if known < 2:  # a classifier needs two classes
         clusters = _kmeans(vectors, k, seed)
         return _named(clusters, np.ones(len(vectors)), table, estimated)
     likely = _probabilities(vectors, targets, targets >= 0)
     category, sure = likely.argmax(1), likely.max(1)
     threshold = _threshold(vectors, targets, seed)
-    if threshold is None:  # as if the categories were of one size
+    if threshold is None:  # as if all categories had the same size
         threshold = float(np.quantile(sure[targets < 0], max(0, 1 - known / k)))
     below = sure < threshold
     novel = min(k - known, int(below.sum()))
@@ -84,7 +84,7 @@ def script(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answe
 
 
 def oracle(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answer:
-    """Classify by logistic regression the texts of known categories, which it is told."""
+    """Classify all texts into known categories by logistic regression."""
     targets = _targets(table)
     if len(table.known) < 2:
         category = np.zeros(len(vectors), np.int64)
@@ -94,7 +94,7 @@ def oracle(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answe
 
 
 def hdbscan(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Answer:
-    """Cluster by HDBSCAN, which finds the number of clusters and leaves out outliers."""
+    """Cluster by HDBSCAN, which finds the number of clusters and assigns no cluster to outliers."""
     found = HDBSCAN(copy=True).fit(vectors)
     return _named(found.labels_, found.probabilities_, table)
 
@@ -104,7 +104,7 @@ def bertopic(table: Table, vectors: np.ndarray, k: int | None, seed: int) -> Ans
     from bertopic import BERTopic
     from umap import UMAP
 
-    # BERTopic's own default with a seed.
+    # BERTopic's default with a random seed.
     umap = UMAP(15, 5, min_dist=0.0, metric="cosine", low_memory=False, random_state=seed)
     models = {} if k is None else {"hdbscan_model": KMeans(k, n_init=STARTS, random_state=seed)}
     model = BERTopic(umap_model=umap, **models)
@@ -122,21 +122,21 @@ PEERS: dict[str, Peer] = {
 
 
 def name_clusters(clusters: np.ndarray, table: Table) -> tuple[np.ndarray, int]:
-    """Name clusters by the labelled texts in them, each name once, so that most labels agree.
+    """Name clusters by their labelled texts, one to one, so that as many labels as possible agree.
 
     Parameters
     ----------
     clusters : ndarray of int, shape [N]
-        Cluster of each text, -1 for none.
+        Cluster of each text, -1 if it has none.
     table : Table
         The table.
 
     Returns
     -------
     category : ndarray of int64, shape [N]
-        Position of the category, known ones first; `NONE` for none.
+        Index of each text's category, known ones first; `NONE` if it has no cluster.
     n_categories : int
-        The known categories and the clusters without a name.
+        Number of known categories and of clusters without a name.
     """
     known, targets = len(table.known), _targets(table)
     ids, place = np.unique(clusters[clusters >= 0], return_inverse=True)
@@ -160,21 +160,21 @@ def _named(
     table: Table,
     estimated: int | None = None,
 ) -> Answer:
-    """Return clusters as an answer."""
+    """Return the answer for clusters, which are named by their labelled texts."""
     category, number = name_clusters(clusters, table)
     return Answer(category, number, probability, estimated=estimated)
 
 
 def _targets(table: Table) -> np.ndarray:
-    """Return the position of each text's label among the known categories, -1 for none."""
+    """Return the index of each text's label among the known categories, -1 if it has none."""
     place = {name: position for position, name in enumerate(table.known)}
     return np.array([-1 if label is None else place[label] for label in table.labels], np.int64)
 
 
 def _probabilities(vectors: np.ndarray, targets: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-    """Return each category's probability [N, classes] by a classifier of the `learnt` rows."""
+    """Return the probabilities [N, classes] of a classifier trained on the `learnt` rows."""
     model = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
-    with warnings.catch_warnings():  # one or two labels per category are no regression problem
+    with warnings.catch_warnings():  # scikit-learn warns if most categories have one label
         warnings.simplefilter("ignore", UserWarning)
         model.fit(vectors[learnt], targets[learnt])
     likely: np.ndarray = model.predict_proba(vectors)
@@ -184,9 +184,9 @@ def _probabilities(vectors: np.ndarray, targets: np.ndarray, learnt: np.ndarray)
 def _threshold(vectors: np.ndarray, targets: np.ndarray, seed: int) -> float | None:
     """Return the probability that best separates held-out texts of seen and of hidden categories.
 
-    In each draw a quarter of the known categories is hidden, and a quarter of the other labels, at
-    least one of two, is held out. The best threshold has the highest mean of the two shares that
-    are right. None if labels are too few.
+    Each draw hides a quarter of the known categories, and holds out a quarter of the labels of each
+    other category that has at least two. The best threshold has the highest balanced accuracy. None
+    if there are too few labels.
     """
     rng, known = np.random.default_rng(seed), int(targets.max()) + 1
     hidden = max(1, round(HIDDEN * known))
@@ -219,7 +219,7 @@ def _kmeans(vectors: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def _estimate(vectors: np.ndarray, targets: np.ndarray, seed: int) -> int:
-    """Return the number of categories, as methods without an estimate of their own count it."""
+    """Return the number of categories, estimated as by methods without their own estimate."""
     import torch
 
     from newfound.clustering.n_categories import estimate_categories

@@ -1,4 +1,4 @@
-"""Run a method or a peer on a table; settings and measurements make one result line."""
+"""Run a method or a peer on a table, and return its settings and scores as a result line."""
 
 import time
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Plan:
     max_tokens : int
         Longer texts are truncated.
     given_k : bool
-        Whether the true number of categories is given, or has to be found.
+        Whether the true number of categories is given; otherwise it is estimated.
     settings : mapping, optional
         Settings of the method that differ from its defaults; peers have none.
     """
@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """What messages call the run."""
+        """The name of the run in messages."""
         cell = self.cell
         parts = [cell.data_set, cell.design, cell.sizes]
         parts += [f"noise {cell.noise:g}"] if cell.noise else []
@@ -87,7 +87,7 @@ class Plan:
 
 
 def check_method(name: str) -> None:
-    """Raise an error for a name that is neither a method nor a peer."""
+    """Raise InputError for a name that is neither a method nor a peer."""
     if name not in METHODS and name not in PEERS:
         names = (*METHODS, *PEERS)
         advice = suggestion(name, names, f"choose some of {', '.join(names)}")
@@ -111,7 +111,7 @@ def run(
     cache: Path | None = None,
     stages: Stages | None = None,
 ) -> Line:
-    """Make one run.
+    """Run a method or a peer on a table.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ def run(
     table : Table
         The table that the plan's cell describes.
     device : str, optional
-        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the best one.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default a GPU if available.
     cache : Path, optional
-        A folder in which runs on the same texts share the frozen encoder's vectors.
+        Folder of the feature cache that runs on the same texts share.
     stages : Stages, optional
-        What times the stages and shows their progress.
+        Times the stages and shows their progress.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _ask_method(
 def _ask_peer(
     plan: Plan, table: Table, device: str | None, cache: Path | None, stages: Stages
 ) -> Answer:
-    """Return what a peer answers from the frozen encoder's vectors."""
+    """Return the answer of a peer, from the frozen encoder's vectors."""
     vectors = frozen_vectors(plan, table, device, cache, stages)
     with stages.stage(plan.method):
         k = table.n_categories if plan.given_k else None

@@ -7,30 +7,30 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, roc_auc_score
 
 from newfound.bench.wild.tables import COUNTED, Table
+from newfound.clustering.metrics import bins_of_equal_width, calibration_error
 
-NONE = -1  # the category of a text that an answer puts nowhere
-BINS = 10  # of the calibration error
+NONE = -1  # category of a text that an answer assigns to no category
 Scores = dict[str, float | None]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method says about the N texts of a table.
+    """The categories that a method or a peer assigns to the N texts of a table.
 
     Attributes
     ----------
     category : ndarray of int64, shape (N,)
-        Position of each text's category, the table's known ones first; `NONE` for nowhere.
+        Index of each text's category, the table's known ones first; `NONE` if it has none.
     n_categories : int
-        Number of categories that the answer has, known ones included.
+        Number of categories, known ones included.
     probability : ndarray of float, shape (N,), optional
         Probability of that category.
     fit : ndarray of float, shape (N,), optional
-        How well a text fits anywhere, higher is better; by default its probability.
+        How well a text fits its category, higher is better; by default its probability.
     estimated : int, optional
-        The method's estimate of the number of categories.
+        The estimated number of categories.
     known_only : bool
-        Whether only texts of known categories were answered, so that no other score is defined.
+        Whether only known categories are assigned, so that only exact_known is defined.
     """
 
     category: np.ndarray
@@ -47,19 +47,19 @@ def score(answer: Answer, table: Table) -> Scores:
     Parameters
     ----------
     answer : Answer
-        Of all texts of the table.
+        Answer for all texts of the table.
     table : Table
-        The table with its truth.
+        The table with the true categories.
 
     Returns
     -------
     dict
         Over the unlabelled texts that are in scope, in percent: accuracy after one Hungarian
         matching (all, known, novel, and per_category, its mean over categories), exact_known
-        (texts of known categories that get their own by name), f1_novel (of the verdict novel),
-        nmi and ari. From 0 to 1: auroc of "fits nowhere" (out-of-scope texts against the others)
-        and ece, ece_known, ece_novel (expected calibration error of the matched accuracy). A score
-        that is not defined is None.
+        (texts of known categories that get their own category by name), f1_novel (of assigning
+        texts to novel categories), nmi and ari. From 0 to 1: auroc (of out-of-scope texts, by their
+        fit) and ece, ece_known, ece_novel (expected calibration error with the matched accuracy).
+        None for a score that is not defined.
     """
     rows = np.flatnonzero(table.unlabelled & table.in_scope)
     truth = np.array([table.truth[row] for row in rows], object)
@@ -86,9 +86,9 @@ def score(answer: Answer, table: Table) -> Scores:
         "nmi": round(100 * float(normalized_mutual_info_score(truth, found)), 2),
         "ari": round(100 * float(adjusted_rand_score(truth, found)), 2),
         "auroc": auroc,
-        "ece": calibration_error(sure, right),
-        "ece_known": calibration_error(sure, right, is_known),
-        "ece_novel": calibration_error(sure, right, ~is_known),
+        "ece": _ece(sure, right),
+        "ece_known": _ece(sure, right, is_known),
+        "ece_novel": _ece(sure, right, ~is_known),
     }
 
 
@@ -101,7 +101,7 @@ SCORES = (
 def category_counts(answer: Answer, table: Table) -> dict[str, int | None]:
     """Return the true and the found number of categories.
 
-    `true_counted` and `found_counted` leave out novel categories with fewer than five texts.
+    `true_counted` and `used_counted` leave out novel categories with fewer than five texts.
     """
     if answer.known_only:
         found = counted = None
@@ -119,7 +119,7 @@ def category_counts(answer: Answer, table: Table) -> dict[str, int | None]:
 
 
 def matched(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return which texts are right, bool [N], after the matching by which most are.
+    """Return which texts are right, bool [N], by the one-to-one matching with most right texts.
 
     A text whose category is `NONE` is never right.
     """
@@ -139,18 +139,17 @@ def matched(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def f1(called: np.ndarray, truth: np.ndarray) -> float:
-    """Return the F1 score of a verdict, in percent."""
+    """Return the F1 score of a binary decision, in percent."""
     both = int((called & truth).sum())
     return round(200 * both / max(1, int(called.sum()) + int(truth.sum())), 2)
 
 
-def calibration_error(
+def _ece(
     probability: np.ndarray | None, right: np.ndarray, chosen: np.ndarray | None = None
 ) -> float | None:
-    """Return the expected calibration error in ten bins of equal width.
+    """Return the expected calibration error of the `chosen` texts, in ten bins of equal width.
 
-    ECE = sum over bins of n_bin / N * |mean probability - share that is right|, over the `chosen`
-    texts; None without probabilities or texts.
+    None without probabilities or texts.
     """
     if probability is None:
         return None
@@ -158,13 +157,11 @@ def calibration_error(
         probability, right = probability[chosen], right[chosen]
     if len(probability) == 0:
         return None
-    place = np.clip((probability * BINS).astype(np.int64), 0, BINS - 1)
-    gaps = np.bincount(place, weights=probability - right, minlength=BINS)
-    return round(float(np.abs(gaps).sum() / len(probability)), 4)
+    return round(calibration_error(probability, right, bins_of_equal_width(probability)), 4)
 
 
 def _auroc(answer: Answer, table: Table) -> float | None:
-    """Return how well the answer separates out-of-scope texts from the other unlabelled ones."""
+    """Return the AUROC of out-of-scope texts among the unlabelled ones; None without a fit."""
     fit = answer.probability if answer.fit is None else answer.fit
     if fit is None:
         return None

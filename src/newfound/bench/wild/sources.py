@@ -1,4 +1,4 @@
-"""Labelled texts that tables are cut from, and out-of-scope texts to mix into them."""
+"""Labelled texts from which tables are cut, and out-of-scope texts to add to them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from newfound.data.tables import read_tables
 from newfound.errors import InputError
 from newfound.wording import suggestion
 
-# A data set that is one file with a column for its parts; the training part is used.
+# A data set in one file with a column `part`; its training part is used.
 HWU64 = "hwu64"
 HWU64_FILE = Path("published") / "hwu64.tsv"
 FOLDER = "wild"
@@ -33,11 +33,11 @@ def source_names(folder: Path) -> list[str]:
 
 
 def check_sources(folder: Path, names: list[str]) -> None:
-    """Raise an error for a name that is no data set of the folder."""
+    """Raise InputError for a name that is not a data set in the folder."""
     there = source_names(folder)
     for name in names:
         if name not in there:
-            listed = f"{folder} has {', '.join(there) or 'none'}"
+            listed = f"{folder} has {', '.join(there) or 'no data set'}"
             advice = suggestion(name, there, f"{listed}; add it as {FOLDER}/{name}.tsv")
             raise InputError(f"the data set {name!r} is not in the data folder; {advice}")
 
@@ -55,7 +55,7 @@ def read_source(folder: Path, name: str) -> Source:
     Returns
     -------
     Source
-        The training part where the data set has parts.
+        The training part, if the data set has parts.
     """
     check_sources(folder, [name])
     if name in DATA_SETS:
@@ -74,14 +74,15 @@ def read_out_of_scope(folder: Path) -> list[str]:
     path = folder / FOLDER / f"{OUT_OF_SCOPE}.tsv"
     if not path.is_file():
         raise InputError(
-            f"{path} does not exist; --noise above 0 needs its column text of out-of-scope texts"
+            f"{path} does not exist, and --noise above 0 draws from it; add the file with "
+            "out-of-scope texts in a column named text"
         )
     return read_tables([path], text_column="text").corpus.texts
 
 
 def _read(path: Path, column: str) -> tuple[list[str], list[str]]:
-    """Return the texts of a file and the values of a column, of which none may be empty."""
+    """Return the texts of a file and the values of a column; raise InputError if one is empty."""
     corpus = read_tables([path], text_column="text", label_column=column).corpus
     if None in corpus.labels:
-        raise InputError(f"{path} holds a row with an empty {column}; fill it or remove the row")
+        raise InputError(f"{path} has a row with an empty {column}; fill it or remove the row")
     return corpus.texts, [str(value) for value in corpus.labels]

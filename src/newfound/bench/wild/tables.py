@@ -1,14 +1,14 @@
-"""Cut a table from a data set: which texts it holds, and which of them are labelled.
+"""Cut a table from a data set: choose its texts, and which of them are labelled.
 
-1. Sizes: cut the categories to an exponential tail, or leave them as they are.
-2. Limit: draw so many texts.
+1. Sizes: cut the categories to equal sizes or to an exponential tail, or keep their sizes.
+2. Limit: draw at most this many texts.
 3. Known categories: draw a share of the categories.
 4. Design: label texts of each known category; in `absent`, remove the unlabelled texts of a third
    of the known categories.
 5. Noise: mix out-of-scope texts into the unlabelled ones.
 
-All draws come from one seed. Tables that differ only in their design hold the same texts in the
-same order (`absent` aside), so that they share the frozen encoder's pass.
+All draws use one random seed. Tables that differ only in their design (except `absent`) hold the
+same texts in the same order, so that they share the cached vectors of the frozen encoder.
 """
 
 from collections import Counter
@@ -20,9 +20,10 @@ import numpy as np
 
 from newfound.bench.wild.sources import Source
 from newfound.errors import InputError
+from newfound.wording import plural
 
 KIND = "wild"  # of result lines
-# How many of a known category's n texts are labelled, by design.
+# Number of labelled texts of a known category with n texts, by design.
 DESIGNS: Mapping[str, Callable[[int], int]] = {
     "tenth": lambda n: max(1, round(0.1 * n)),
     "ten": lambda n: min(10, max(1, n - 1)),
@@ -30,10 +31,10 @@ DESIGNS: Mapping[str, Callable[[int], int]] = {
     "absent": lambda n: min(10, max(1, n - 1)),
     "none": lambda n: 0,
 }
-# How many times larger the largest category is than the smallest; None: as the data set has it.
+# Size of the largest category relative to the smallest; None keeps the sizes of the data set.
 SIZES: Mapping[str, float | None] = {"natural": None, "even": 1, "tail10": 10, "tail100": 100}
-SMALLEST = 2  # texts that a category of a tail keeps at least
-COUNTED = 5  # categories with fewer texts do not count where K is scored
+SMALLEST = 2  # minimum number of texts of a category in a tail
+COUNTED = 5  # minimum number of texts of a novel category in `n_counted`
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,19 @@ class Cell:
     data_set : str
         Name of the data set.
     design : str
-        One of `DESIGNS`: a tenth of each known category's texts is labelled, ten texts, 60% of
-        them (an archive), ten with a third of the known categories absent from the unlabelled
-        texts, or none at all.
+        One of `DESIGNS`. Labelled are a tenth of each known category's texts ("tenth"), ten texts
+        ("ten"), 60% ("archive"), ten texts while a third of the known categories is absent from the
+        unlabelled texts ("absent"), or none ("none").
     sizes : str
         One of `SIZES`.
     noise : float
         Share of the unlabelled texts that is out of scope, below 1.
     seed : int
-        Seed of all draws.
+        Random seed.
     known_ratio : float
         Share of the categories that is known.
     limit : int
-        Most texts of a table, out-of-scope texts aside.
+        Maximum number of texts, without out-of-scope texts.
     """
 
     data_set: str
@@ -71,16 +72,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Texts, the labels that a method sees, and the truth that it is scored by."""
+    """Texts, the labels that a method gets, and the true categories for scoring."""
 
     texts: list[str]
     labels: list[str | None]
     truth: list[str | None]  # None: out of scope
-    known: list[str]  # sorted, as a corpus orders its labels
+    known: list[str]  # sorted, as in a corpus
 
     @cached_property
     def unlabelled(self) -> np.ndarray:
-        """Which texts carry no label, bool [N]."""
+        """Which texts have no label, bool [N]."""
         return np.array([label is None for label in self.labels], bool)
 
     @cached_property
@@ -96,16 +97,16 @@ class Table:
 
     @property
     def n_categories(self) -> int:
-        """The true number of categories: the known ones, and the novel ones that occur."""
+        """The true number of categories: known ones, and novel ones that occur."""
         return len(self.known) + len(self.novel_sizes)
 
     @property
     def n_counted(self) -> int:
-        """The known categories, and the novel ones with at least `COUNTED` texts."""
+        """The number of known categories, and of novel ones with at least `COUNTED` texts."""
         return len(self.known) + sum(size >= COUNTED for size in self.novel_sizes.values())
 
     def counts(self) -> dict[str, int]:
-        """Return how many texts there are of each kind."""
+        """Return the number of texts of each kind."""
         return {
             "texts": len(self.texts),
             "labelled": int((~self.unlabelled).sum()),
@@ -120,11 +121,11 @@ def cut_table(source: Source, cell: Cell, out_of_scope: Sequence[str] = ()) -> T
     Parameters
     ----------
     source : Source
-        The data set that the cell names.
+        The data set of the cell.
     cell : Cell
-        How it is cut.
+        How the table is cut.
     out_of_scope : sequence of str
-        Texts that noise is drawn from.
+        Texts from which noise is drawn.
 
     Returns
     -------
@@ -146,7 +147,7 @@ def cut_table(source: Source, cell: Cell, out_of_scope: Sequence[str] = ()) -> T
 
 
 def _cut_sizes(truth: np.ndarray, ratio: float | None, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows of an exponential tail, whose largest category is of the median size."""
+    """Return the rows of an exponential tail whose largest category has the median size."""
     if ratio is None:
         return np.arange(len(truth))
     categories, sizes = np.unique(truth.astype(str), return_counts=True)
@@ -168,7 +169,7 @@ def _draw_known(truth: np.ndarray, ratio: float, rng: np.random.Generator) -> li
 def _draw_labels(
     truth: np.ndarray, known: Sequence[str], design: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which texts are labelled and which stay in the table, both bool [N]."""
+    """Return which texts are labelled and which are kept in the table, both bool [N]."""
     labelled, kept = np.zeros(len(truth), bool), np.ones(len(truth), bool)
     absent: set[str] = set()
     if design == "absent":
@@ -184,12 +185,12 @@ def _draw_labels(
 def _add_noise(
     table: Table, share: float, out_of_scope: Sequence[str], rng: np.random.Generator
 ) -> Table:
-    """Return the table with so many out-of-scope texts that they are `share` of the unlabelled."""
+    """Return the table with out-of-scope texts added, as a share of the unlabelled texts."""
     number = round(share / (1 - share) * int(table.unlabelled.sum()))
     if number > len(out_of_scope):
         raise InputError(
-            f"a noise of {share:g} needs {number:,} out-of-scope texts, but there are "
-            f"{len(out_of_scope):,}: lower --limit or --noise"
+            f"a noise of {share:g} needs {plural(number, 'out-of-scope text')}, but only "
+            f"{len(out_of_scope):,} are available; lower --limit or --noise"
         )
     drawn = [out_of_scope[i] for i in rng.permutation(len(out_of_scope))[:number]]
     nothing: list[str | None] = [None] * number

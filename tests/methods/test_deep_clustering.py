@@ -23,9 +23,8 @@ from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
-from newfound.methods import METHODS, pseudo_labels, resolve_config
-from newfound.methods.fitted import Fitted
-from newfound.methods.pseudo_labels import (
+from newfound.methods import METHODS, deep_clustering, resolve_config
+from newfound.methods.deep_clustering import (
     DACConfig,
     DeepClusteringConfig,
     SemiDCConfig,
@@ -36,6 +35,7 @@ from newfound.methods.pseudo_labels import (
     train,
     whitened,
 )
+from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.preparation import Prepared
 from newfound.training.pretraining import Pretrained
@@ -210,7 +210,7 @@ def test_optimiser_state_of_a_new_classifier_is_reset(
     tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgotten: list[int] = []
-    real = pseudo_labels.Optimiser.forget
+    real = deep_clustering.Optimiser.forget
 
     def watched(self: Any, weights: Any) -> None:
         weights = list(weights)
@@ -219,7 +219,7 @@ def test_optimiser_state_of_a_new_classifier_is_reset(
         assert all((part == 0).all() for part in memory)
         forgotten.append(self.done)
 
-    monkeypatch.setattr(pseudo_labels.Optimiser, "forget", watched)
+    monkeypatch.setattr(deep_clustering.Optimiser, "forget", watched)
     vectors = blobs(0)[0]
     steps = len(vectors) // 32
     train(start_on(tiny_encoder, vectors), SemiDCConfig(**LOOP), 0, Stages(False))
@@ -240,7 +240,7 @@ def test_epoch_with_the_best_silhouette_is_restored(
         seen.append(points.clone())
         return next(scores)
 
-    monkeypatch.setattr(pseudo_labels, "silhouette_score", scripted)
+    monkeypatch.setattr(deep_clustering, "silhouette_score", scripted)
     start = start_on(tiny_encoder, blobs(0)[0])
     config = DACConfig(**{**LOOP, "epochs": 6}, silhouette_patience=patience)
     train(start, config, 0, Stages(False))
@@ -263,7 +263,7 @@ def test_silhouette_uses_the_same_sample_every_epoch(
 ) -> None:
     seen: list[Tensor] = []
     monkeypatch.setattr(
-        pseudo_labels, "silhouette_score", lambda points, labels: seen.append(points) or 0.0
+        deep_clustering, "silhouette_score", lambda points, labels: seen.append(points) or 0.0
     )
     start = start_on(tiny_encoder, blobs(0)[0])
     first = features_of(start.model, start.inputs)
