@@ -1,22 +1,15 @@
 """The number of categories by merging: each step against a loop, and on blobs."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.blobs import DESIGNS, blobs, label
+from support.blobs import blobs
 from torch import Tensor
 
-from newfound.clustering.estimate import Estimate
 from newfound.clustering.neighbours import nearest_neighbours
-from newfound.data.task import make_task
-from newfound.methods import resolve_config
-from newfound.methods.newfound import method
 from newfound.methods.newfound.merging import (
     MIN_SIZE,
     THRESHOLDS,
@@ -245,78 +238,3 @@ def test_a_clustering_into_too_many_is_merged_to_the_blobs() -> None:
     assert estimate.n_categories == merged.k == 8
     np.testing.assert_array_equal(merged.labels.numpy(), truth)
     assert "right for 100%" in estimate.how
-
-
-def estimated(points: Tensor, targets: np.ndarray, monkeypatch: Any) -> Estimate:
-    """Return the method's estimate with points in place of an encoder's features."""
-    monkeypatch.setattr(method, "encoded_features", lambda _: points)
-    names = [str(category) for category in range(targets.max() + 1)]
-    task = make_task(["x"] * len(targets), targets, names, None, validation_share=0)
-    config = resolve_config("newfound", "fast", {"lsa_features": False})
-    encoded: Any = SimpleNamespace(tokens=None)
-    found = method._estimate(encoded, task, config, seed=0)
-    assert found.low <= found.n_categories <= found.high
-    assert found.n_categories in found.candidates
-    assert found.n_categories >= max(len(names), 1)
-    assert len(found.candidates) == len(found.scores)
-    assert found.how.endswith(".")
-    return found
-
-
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize(
-    "sizes",
-    [[50] * 12, [12] * 10, [90, 60, 40, 20, 80, 50, 30, 20]],
-    ids=["even", "small", "uneven"],
-)
-def test_estimate_finds_separate_blobs_with_labels_of_any_design(
-    monkeypatch: pytest.MonkeyPatch, sizes: list[int], design: str
-) -> None:
-    points, truth = blobs(sizes)
-    found = estimated(points, label(truth, len(sizes) // 2, design), monkeypatch)
-    assert found.n_categories == pytest.approx(len(sizes), abs=1)
-
-
-def test_estimate_finds_separate_blobs_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, truth = blobs([50] * 12)
-    found = estimated(points, np.full(len(truth), -1), monkeypatch)
-    assert found.n_categories == pytest.approx(12, abs=1)
-    assert "rough guide" in found.how
-
-
-def test_absent_known_categories_do_not_change_what_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A third of the known categories have labelled texts only."""
-    points, truth = blobs([10, 10, 50, 50, 50, 50, 50, 50, 50])
-    targets = label(truth, 6, "ten per category")
-    assert (targets[truth < 2] >= 0).all()
-    found = estimated(points, targets, monkeypatch)
-    assert found.n_categories == pytest.approx(9, abs=1)
-
-
-@pytest.mark.parametrize("texts", [8, 9, 13, 21, 40, 60])
-@pytest.mark.parametrize("known", [0, 1, 3])
-def test_tiny_tables_have_an_estimate(
-    monkeypatch: pytest.MonkeyPatch, texts: int, known: int
-) -> None:
-    points, truth = blobs([texts // 4] * 3 + [texts - 3 * (texts // 4)])
-    estimated(points, label(truth, known, "one per category"), monkeypatch)
-
-
-def test_every_text_is_labelled_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for known in (1, 4):
-        points, truth = blobs([10] * known)
-        targets = truth.copy()
-        targets[3] = -1
-        found = estimated(points, targets, monkeypatch)
-        assert found.n_categories == known
-    assert estimated(points, truth, monkeypatch).n_categories == 4
-
-
-def test_categories_of_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, truth = blobs([1] * 8 + [20, 20])
-    estimated(points, label(truth, 5, "one per category"), monkeypatch)
-    estimated(points, np.full(len(truth), -1), monkeypatch)
-    same = torch.ones(12, 4)  # texts that do not differ
-    assert estimated(same, np.full(12, -1), monkeypatch).n_categories == 1

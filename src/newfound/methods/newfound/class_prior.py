@@ -17,8 +17,10 @@ import torch
 from torch import Tensor
 
 WEAK = 0.2  # strength at which sizes are first found, and the least later on
-STRONG = 0.8  # strength where all categories are of one size
-UNLABELLED = 0.5  # strength where no label tells whether sizes differ
+STRONG = 0.9  # strength where all categories are of one size
+STRONG_ESTIMATED = 0.6  # the same if K was estimated: a category too many has to stay small
+UNTOLD = 0.5  # strength where no label tells whether sizes differ
+MIN_OCCURRING = 3  # known categories that it takes to tell
 HALF = 0.45  # variation of sizes at which the evenness is one half
 STEEPNESS = 4.0  # of the evenness around it
 OCCURS = 0.2  # of the median size: a known category that has fewer texts is taken to be absent
@@ -44,12 +46,12 @@ def uniform_prior(k: int, strength: float) -> ClassPrior:
     return ClassPrior(torch.full((k,), 1 / k), strength)
 
 
-def size_variation(sizes: np.ndarray) -> float:
+def size_variation(sizes: np.ndarray) -> float | None:
     """Return how much the sizes of the categories that occur differ: 0 if they are all equal.
 
     The interquartile range divided by the median, scaled to be the coefficient of variation of a
     normal distribution. Categories that were given the texts of several, or that no longer occur,
-    hardly change it. With fewer than three categories that occur it is 1.
+    hardly change it. With fewer than `MIN_OCCURRING` categories that occur it is None.
 
     Examples
     --------
@@ -59,8 +61,8 @@ def size_variation(sizes: np.ndarray) -> float:
     True
     """
     occurring = sizes[_occurs(sizes)].astype(float)
-    if len(occurring) < 3:
-        return 1.0
+    if len(occurring) < MIN_OCCURRING:
+        return None
     low, median, high = np.percentile(occurring, [25, 50, 75])
     return float((high - low) / (1.349 * median))
 
@@ -76,7 +78,9 @@ def evenness(variation: float) -> float:
     return float(1 / (1 + (variation / HALF) ** STEEPNESS))
 
 
-def estimate_class_prior(assigned: Tensor, targets: Tensor, k: int) -> ClassPrior:
+def estimate_class_prior(
+    assigned: Tensor, targets: Tensor, k: int, strong: float = STRONG
+) -> ClassPrior:
     """Estimate the share of the unlabelled texts that each category has.
 
     Parameters
@@ -87,11 +91,13 @@ def estimate_class_prior(assigned: Tensor, targets: Tensor, k: int) -> ClassPrio
         Known category of each text, -1 where unlabelled.
     k : int
         Number of categories, known ones first.
+    strong : float
+        Strength if all categories are of one size.
 
     Returns
     -------
     ClassPrior
-        Without labels: uniform, of medium strength.
+        Uniform and of medium strength where the labels do not tell how sizes vary.
 
     Examples
     --------
@@ -100,24 +106,25 @@ def estimate_class_prior(assigned: Tensor, targets: Tensor, k: int) -> ClassPrio
     >>> assigned = torch.tensor([0, 1, 2] + [0] * 10 + [1] * 10 + [2] * 10 + [3] * 10)
     >>> prior = estimate_class_prior(assigned, targets, 4)
     >>> round(prior.strength, 2), [round(share, 2) for share in prior.shares.tolist()]
-    (0.8, [0.24, 0.24, 0.24, 0.27])
+    (0.9, [0.24, 0.24, 0.24, 0.27])
     """
     labelled = targets >= 0
     labels = targets[labelled].bincount().cpu().numpy().astype(float)  # [M]
     known = len(labels)
-    if known == 0:
-        return uniform_prior(k, UNLABELLED)
     found = assigned[~labelled].bincount(minlength=k).cpu().numpy().astype(float)  # [K]
-    weight = evenness(size_variation(found[:known]))
+    variation = size_variation(found[:known])
+    if variation is None:
+        return uniform_prior(k, UNTOLD).to(assigned.device)
+    weight = evenness(variation)
     occurs = _occurs(found[:known])
-    size = float((found[:known] + labels)[occurs].mean()) if occurs.any() else 1.0
+    size = float((found[:known] + labels)[occurs].mean())
     sizes = np.maximum(found, 1.0)
     left = np.maximum(size - labels, MIN_UNLABELLED * size)  # [M]
     usual = occurs & (sizes[:known] > USUAL * left)
     even = np.concatenate([np.where(usual, left, sizes[:known]), np.full(k - known, size)])
     sizes = even**weight * sizes ** (1 - weight)
     shares = torch.from_numpy(sizes / sizes.sum()).float().to(assigned.device)
-    return ClassPrior(shares, WEAK + (STRONG - WEAK) * weight, weight)
+    return ClassPrior(shares, WEAK + (strong - WEAK) * weight, weight)
 
 
 def _occurs(sizes: np.ndarray) -> np.ndarray:

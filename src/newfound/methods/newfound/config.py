@@ -16,6 +16,8 @@ EPSILON = 0.05  # entropy regularisation of the optimal transport
 SINKHORN_ITERATIONS = 10
 QUEUE = 16  # recent texts per category that join the transport of a batch
 ENCODER_QUEUE = 32  # the same where the encoder learns
+SMALL_TABLE = 4_000  # texts; up to here results average over several clusterings
+MOST_BY_SIZE = 5  # initial clusterings that a small table has for its size
 INITIALISATION_EPOCHS = 4  # of a round of pseudo-label training on fixed points
 INITIALISATION_LEARNING_RATE = 4e-3
 
@@ -47,7 +49,9 @@ class NewfoundConfig:
         3, "rounds of pseudo-label training in the initialisation; 0: k-means only"
     )
     initialisations: int = setting(
-        10, "initial clusterings with different seeds; the one of least loss is kept", low=1
+        10,
+        "initial clusterings with different seeds; the one of least loss is kept; 0: one, or up to "
+        "five for a table of less than 4,000 texts",
     )
     epochs: int = setting(20, "epochs of neighbour contrast; more for a small table")
     learning_rate: float = setting(5e-5, "learning rate of neighbour contrast")
@@ -77,6 +81,20 @@ class NewfoundConfig:
             classifier_from_means=True,
             pretrain_contrast=True,
         )
+
+    def initialisation_runs(self, texts: int) -> int:
+        """Return the number of initial clusterings of so many texts.
+
+        Examples
+        --------
+        >>> fast = NewfoundConfig(**EFFORTS["fast"])
+        >>> fast.initialisation_runs(9_000), fast.initialisation_runs(1_000)
+        (1, 4)
+        """
+        if not self.initialisation_rounds:
+            return 1
+        by_size = max(1, min(SMALL_TABLE // max(texts, 1), MOST_BY_SIZE))
+        return self.initialisations or by_size
 
     def initialisation(self, texts: int) -> SwappedPredictionConfig:
         """Return the settings of a round of pseudo-label training in the initialisation."""
@@ -112,7 +130,7 @@ _FAST: dict[str, Any] = {
     "trainable_layers": 0,
     "epochs": 0,
     "initialisation_rounds": 2,
-    "initialisations": 1,
+    "initialisations": 0,
     "pseudo_label_epochs": INITIALISATION_EPOCHS,
     "pseudo_label_learning_rate": INITIALISATION_LEARNING_RATE,
     "classifier_learning_rate_factor": 1.0,

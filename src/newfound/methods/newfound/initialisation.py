@@ -4,10 +4,11 @@ A model that trains on its own pseudo-labels confirms its own mistakes: features
 labels put them, and two categories that began as one stay merged. So a round passes on nothing but
 its labels; the next starts again from points that no training has moved.
 
-1. Run k-means with the labelled texts pinned, and improve it by split-merge moves.
+1. Run k-means with the labelled texts pinned, and improve it by split-merge moves; or take the
+   clustering by which the categories were counted (`counting`).
 2. Train one round with weakly held sizes, and estimate the class prior from what it finds
    (`class_prior.estimate_class_prior`).
-3. Start from the k-means again. Every round: start a residual head and a cosine classifier at the
+3. Start from step 1 again. Every round: start a residual head and a cosine classifier at the
    means of the present labels, train them on pseudo-labels, assign each text to its nearest
    prototype.
 4. Repeat with other seeds and keep the clustering of least pseudo-label loss: where categories were
@@ -30,7 +31,9 @@ from newfound.data.task import Task
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import PointFeatures
 from newfound.methods.newfound.class_prior import (
-    UNLABELLED,
+    STRONG,
+    STRONG_ESTIMATED,
+    UNTOLD,
     WEAK,
     ClassPrior,
     estimate_class_prior,
@@ -61,6 +64,7 @@ def initial_clustering(
     *,
     seed: int,
     stages: Stages,
+    start: Tensor | None = None,
 ) -> InitialClustering:
     """Compute initial clusterings with different seeds and return the one of least loss.
 
@@ -79,20 +83,26 @@ def initial_clustering(
     seed : int
         Random seed of the first run; each run adds one.
     stages : Stages
+    start : Tensor of shape [N], optional
+        The clustering that the number of categories was estimated from; all runs start from it.
+        By default, the number was given, and each run starts from k-means of its own.
     """
     targets = torch.from_numpy(task.targets).to(points.device)
     unit = F.normalize(points.float(), dim=1)
     starts = [
         _kmeans(points, targets, k, config, known_log_odds, seed=seed + run, stages=stages)
-        for run in range(config.initialisations if config.initialisation_rounds else 1)
+        if start is None
+        else start
+        for run in range(config.initialisation_runs(len(task.texts)))
     ]
-    weak = uniform_prior(k, WEAK if len(task.known) else UNLABELLED).to(points.device)
+    weak = uniform_prior(k, WEAK if len(task.known) else UNTOLD).to(points.device)
     priors = Priors(known_log_odds, config.known_prior, weak)
     history: list[dict[str, Any]] = []
     if config.class_prior and len(task.known):
         found, losses = train_round(unit, task, starts[0], config, priors, seed=seed, stages=stages)
         history += [{**line, "run": 0, "round": 0, "chosen": True} for line in losses]
-        priors = replace(priors, class_prior=estimate_class_prior(found, targets, k))
+        strong = STRONG if start is None else STRONG_ESTIMATED
+        priors = replace(priors, class_prior=estimate_class_prior(found, targets, k, strong))
     runs = []
     for run, labels in enumerate(starts):
         loss, lines = 0.0, list[dict[str, Any]]()

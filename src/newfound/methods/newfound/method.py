@@ -6,11 +6,11 @@ encoder then learns from neighbours, labels and pseudo-labels.
 
 1. Encode the texts, and add TF-IDF/LSA features weighted by what the labels show (`lsa_features`).
 2. If the number of categories was not given, cluster into far too many and merge what the labels
-   show to be one (`merging`).
+   show to be one (`counting`, `merging`).
 3. Estimate the probability that each text is known from the labels near it (`known_prior`).
-4. Find an initial clustering: k-means, split-merge moves and rounds of pseudo-label training on
-   fixed points; a first round with weakly held sizes gives the class prior; the best of several
-   clusterings is kept (`initialisation`, `class_prior`).
+4. Find an initial clustering: k-means and split-merge moves, or what step 2 merged, then rounds of
+   pseudo-label training on fixed points; a first round with weakly held sizes gives the class
+   prior; the best of several clusterings is kept (`initialisation`, `class_prior`).
 5. If the encoder learns: train it by neighbour contrast (`contrast`), and repeat step 3 with the
    new features.
 6. Start a cosine classifier at the means of the initial clustering, and train it with the encoder,
@@ -26,7 +26,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
-from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
 from newfound.data.task import Task
@@ -35,17 +34,12 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
-from newfound.methods.newfound.class_prior import WEAK, uniform_prior
 from newfound.methods.newfound.config import NewfoundConfig
 from newfound.methods.newfound.contrast import train_contrast
-from newfound.methods.newfound.initialisation import initial_clustering, train_round
+from newfound.methods.newfound.counting import Counted, count_categories
+from newfound.methods.newfound.initialisation import initial_clustering
 from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.methods.newfound.lsa_features import join_features, weighted_lsa_features
-from newfound.methods.newfound.merging import (
-    estimate_by_merging,
-    link_number,
-    starting_number,
-)
 from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
@@ -77,6 +71,14 @@ def fit(
     -------
     Fitted
     """
+    start: Tensor | None = None
+
+    def estimate(encoded: Encoded) -> Estimate:
+        nonlocal start
+        counted = _count(encoded, task, config, seed=seed)
+        start = counted.labels
+        return counted.estimate
+
     # 1. and 2. Encode, count, pretrain.
     prepared = prepare(
         task,
@@ -86,7 +88,7 @@ def fit(
         seed=seed,
         stages=stages,
         cache=cache,
-        estimate=lambda encoded: _estimate(encoded, task, config, seed=seed),
+        estimate=estimate,
     )
     model, inputs, k = prepared.model, prepared.inputs, prepared.k
     history = prepared.pretrained.history
@@ -97,7 +99,9 @@ def fit(
         # 3. Which texts are known.
         log_odds = _log_odds(points, task, k, config)
     # 4. Initial clustering.
-    initial = initial_clustering(points, task, k, config, log_odds, seed=seed, stages=stages)
+    initial = initial_clustering(
+        points, task, k, config, log_odds, seed=seed, stages=stages, start=start
+    )
     history += initial.history
     # 5. Neighbour contrast.
     if config.epochs:
@@ -150,31 +154,14 @@ def estimate(
     """Estimate the number of categories as `fit` does."""
     encoded = encode_texts(task, encoder, config.preparation(), stages=stages, cache=cache)
     with stages.stage("counting categories"):
-        return _estimate(encoded, task, config, seed=seed)
+        return _count(encoded, task, config, seed=seed).estimate
 
 
-def _estimate(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Estimate:
-    """Cluster into far too many categories, and merge."""
+def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Counted:
+    """Count the categories with the features before any training."""
     features = encoded_features(encoded)
-    targets = torch.from_numpy(task.targets).to(features.device)
-    unlabelled = int((targets < 0).sum())
-    known = len(task.known)
-    if unlabelled == 0 or len(targets) < 8 or float(features.var(0).sum()) < 1e-12:
-        least = max(known, 1)
-        how = "there is nothing to discover: every text is labelled, or hardly any differ."
-        return Estimate(least, [least], [1.0], least, least, how)
-    k = starting_number(known, unlabelled)
     points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
-    unit = F.normalize(points.float(), dim=1)
-    count = neighbour_count(len(points), k, config.neighbour_share)
-    neighbours = nearest_neighbours(points, max(count, link_number(len(points), k)))
-    log_odds = known_log_odds(unit, neighbours[:, :count], targets)
-    start = constrained_kmeans(points, k, targets, starts=1, seed=seed).labels
-    prior = uniform_prior(k, WEAK).to(points.device)
-    priors = Priors(log_odds, config.known_prior, prior)
-    found, _ = train_round(unit, task, start, config, priors, seed=seed, stages=Stages(False))
-    labels = torch.where(targets >= 0, targets, found)
-    return estimate_by_merging(unit, neighbours, labels, targets, k, seed=seed)[0]
+    return count_categories(points, task, config, seed=seed)
 
 
 def _lsa_features(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
