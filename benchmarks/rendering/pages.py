@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.rendering.tables.ablations import ablation_table
+from benchmarks.rendering.tables.forecasts import forecasts_table
 from benchmarks.rendering.tables.libraries import libraries_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
@@ -106,6 +107,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "summary": summary_table(lines),
         "gpu": gpu_table(lines),
         "libraries": libraries_table(lines),
+        "forecasts": forecasts_table(lines),
     }
 
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 WEAK = 0.2  # strength at which sizes are first found, and the least later on
 STRONG = 0.9  # strength where all categories are of one size
-STRONG_ESTIMATED = 0.6  # the same if K was estimated: a category too many has to stay small
+STRONG_ENCODER = 1.0  # the same where the encoder learns
+STRONG_ESTIMATED = 0.75  # the same if K was estimated: a category too many has to stay small
 UNTOLD = 0.5  # strength where no label tells whether sizes differ
 MIN_OCCURRING = 3  # known categories that it takes to tell
 HALF = 0.45  # variation of sizes at which the evenness is one half

@@ -1,8 +1,7 @@
 """Count the categories: cluster into far too many, and merge; a small table several times.
 
 What is left after merging is not only a number. It is also the clustering that the method starts
-from, which is better than k-means with that number: a category that was merged from its pieces
-keeps its shape, and one that is too many keeps its few texts.
+from: k-means with centres of its own would find other categories than those that were counted.
 """
 
 from dataclasses import dataclass, replace

@@ -4,8 +4,8 @@ A model that trains on its own pseudo-labels confirms its own mistakes: features
 labels put them, and two categories that began as one stay merged. So a round passes on nothing but
 its labels; the next starts again from points that no training has moved.
 
-1. Run k-means with the labelled texts pinned, and improve it by split-merge moves; or take the
-   clustering by which the categories were counted (`counting`).
+1. Run k-means with the labelled texts pinned, and improve it by split-merge moves. If categories
+   were counted, it starts from the clustering that was left after merging (`counting`).
 2. Train one round with weakly held sizes, and estimate the class prior from what it finds
    (`class_prior.estimate_class_prior`).
 3. Start from step 1 again. Every round: start a residual head and a cosine classifier at the
@@ -32,6 +32,7 @@ from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import PointFeatures
 from newfound.methods.newfound.class_prior import (
     STRONG,
+    STRONG_ENCODER,
     STRONG_ESTIMATED,
     UNTOLD,
     WEAK,
@@ -84,15 +85,13 @@ def initial_clustering(
         Random seed of the first run; each run adds one.
     stages : Stages
     start : Tensor of shape [N], optional
-        The clustering that the number of categories was estimated from; all runs start from it.
-        By default, the number was given, and each run starts from k-means of its own.
+        The clustering that the number of categories was estimated from; k-means starts at its
+        means. By default, the number was given, and k-means has centres of its own in each run.
     """
     targets = torch.from_numpy(task.targets).to(points.device)
     unit = F.normalize(points.float(), dim=1)
     starts = [
-        _kmeans(points, targets, k, config, known_log_odds, seed=seed + run, stages=stages)
-        if start is None
-        else start
+        _kmeans(points, targets, k, config, known_log_odds, start, seed=seed + run, stages=stages)
         for run in range(config.initialisation_runs(len(task.texts)))
     ]
     weak = uniform_prior(k, WEAK if len(task.known) else UNTOLD).to(points.device)
@@ -101,7 +100,8 @@ def initial_clustering(
     if config.class_prior and len(task.known):
         found, losses = train_round(unit, task, starts[0], config, priors, seed=seed, stages=stages)
         history += [{**line, "run": 0, "round": 0, "chosen": True} for line in losses]
-        strong = STRONG if start is None else STRONG_ESTIMATED
+        strong = STRONG if config.trainable_layers == 0 else STRONG_ENCODER
+        strong = strong if start is None else STRONG_ESTIMATED
         priors = replace(priors, class_prior=estimate_class_prior(found, targets, k, strong))
     runs = []
     for run, labels in enumerate(starts):
@@ -127,13 +127,15 @@ def _kmeans(
     k: int,
     config: NewfoundConfig,
     known_log_odds: Tensor,
+    start: Tensor | None,
     *,
     seed: int,
     stages: Stages,
 ) -> Tensor:
     """Return the labels [N] of k-means with pinned labels, after split-merge moves."""
+    initial = None if start is None else class_means(points, start, k)
     with stages.stage("clustering"):
-        found = constrained_kmeans(points, k, targets, starts=1, seed=seed)
+        found = constrained_kmeans(points, k, targets, starts=1, seed=seed, initial=initial)
         if config.split_merge:
             found = split_merge(points, targets, known_log_odds, found, seed=seed)
     return found.labels

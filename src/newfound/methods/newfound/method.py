@@ -8,7 +8,7 @@ encoder then learns from neighbours, labels and pseudo-labels.
 2. If the number of categories was not given, cluster into far too many and merge what the labels
    show to be one (`counting`, `merging`).
 3. Estimate the probability that each text is known from the labels near it (`known_prior`).
-4. Find an initial clustering: k-means and split-merge moves, or what step 2 merged, then rounds of
+4. Find an initial clustering: k-means (from what step 2 left), split-merge moves and rounds of
    pseudo-label training on fixed points; a first round with weakly held sizes gives the class
    prior; the best of several clusterings is kept (`initialisation`, `class_prior`).
 5. If the encoder learns: train it by neighbour contrast (`contrast`), and repeat step 3 with the
