@@ -211,7 +211,8 @@ def main() -> None:
                 line |= {**measure(task, config), "commit": commit()}
                 append_line(options.out, line)
                 lines.append(line)
-                print(line, flush=True)
+                shown = ("accuracy", "calibration_error", "auroc")
+                print(group, cell, {key: line[key] for key in shown}, flush=True)
     print("\n".join(summary(lines)))
 
 
