@@ -15,8 +15,8 @@ opinion counts as much: the categories of the nearest texts in the space before 
    divide the temperature by a number) by which its largest value is that probability. So rows add
    up to 1, keep their order, and the text's category stays the most probable one.
 
-Weight and constant are those of a logistic regression of whether a text is right, on 38 tables of
-four data sets (`benchmarks/notes/calibration.md`); the weight of the mean log-odds was 1.0.
+Weight and constant are those of a logistic regression of whether a text is right, on tables cut as
+`choosing` in `benchmarks/fits_nowhere.py`; the weight of the mean log-odds was 1.0.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ MOST_LOG_ODDS = 3.0  # of the softmax; ten neighbours of the same category have 
 LABEL_WEIGHT = 1.25  # log-odds between a text as near to a label as any and one with none near
 OFFSET = -0.5  # log-odds for categories that are not what they seem
 LEAST_POWER = 0.01  # at 0 all categories would have the same probability
-STEPS = 30  # of Newton's method, which finds the power
+STEPS = 30  # of Newton's method at most, which finds the power
+CLOSE = 1e-6  # relative difference of probabilities at which it ends
 TINY = 1e-12
 
 
@@ -160,7 +161,9 @@ def _powers(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     for _ in range(STEPS):
         weights = np.exp(power[:, None] * scores)
         total = weights.sum(1)
-        slope = (weights * scores).sum(1) / total
         excess = np.maximum(np.log(total) + np.log(wanted), 0)
+        if excess.max(initial=0) < CLOSE:
+            break
+        slope = (weights * scores).sum(1) / total
         power += np.where(slope < -TINY, excess / np.maximum(-slope, TINY), 0)
     return np.maximum(power, LEAST_POWER)

@@ -30,6 +30,7 @@ NEIGHBOURS = 10  # nearest reference texts whose categories are compared
 # category does not surround the texts of a small one.
 CANDIDATES = 30
 DECIMALS = 4  # of cosines that are ranked; what differs by less is in the order of the reference
+SPARE = 5  # more neighbours among which those that differ by less are ranked
 SAME = 0.9999  # cosine above which two texts are the same; half precision costs less than that
 ROWS = 4096  # texts compared with all candidates at a time, which limits memory
 
@@ -230,15 +231,14 @@ def neighbour_log_odds(
     total = max(int(categories.max(initial=0)), int(reference_categories.max())) + 1
     sizes = np.bincount(reference_categories, minlength=total)
     count = min(NEIGHBOURS, len(points))
-    order = np.linspace(0, 0.1**DECIMALS / 2, len(points))
+    drawn = min(NEIGHBOURS + SPARE, len(points))
     for start in range(0, len(vectors), ROWS):
         own = categories[start : start + ROWS]
         cosines = unit_length(vectors[start : start + ROWS]) @ points.T
         same = _leave_out_same(cosines)
-        keys = order - cosines.astype(np.float64).round(DECIMALS)
-        near = np.argpartition(keys, count - 1, axis=1)[:, :count]
-        values = np.take_along_axis(keys, near, 1)
-        near = np.take_along_axis(near, values.argsort(1), 1)
+        near = np.argpartition(cosines, -drawn, axis=1)[:, -drawn:]
+        values = np.take_along_axis(cosines, near, 1).astype(np.float64).round(DECIMALS)
+        near = np.take_along_axis(near, np.lexsort((near, -values), axis=1)[:, :count], 1)
         hits = reference_categories[near] == own[:, None]
         hits &= near != same[:, None]
         itself = (same >= 0) & (reference_categories[same] == own)
