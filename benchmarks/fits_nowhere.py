@@ -1,209 +1,220 @@
-"""Measure fit scores and probabilities: how well they tell what belongs nowhere, and what is right.
+"""Measure probabilities and fit scores: how often what is sure is right, and what belongs nowhere.
 
-    python -m benchmarks.fits_nowhere --data DATA --data-set clinc --task noise
+    python -m benchmarks.fits_nowhere --data DATA --tables checking --cache CACHE
 
-A task is a table of texts, of which a tenth of each known category is labelled; K is given.
+Tables are cut as in `newfound bench wild`, with K given. The constants of `clustering.calibration`
+were fitted on tables cut as `choosing`; `checking` has other data sets, though clinc_imbalanced has
+texts of CLINC. `unseen` leaves a fifth of the categories out of the table and lets their texts come
+to `predict`.
 
-| task | what differs | measured |
-|---|---|---|
-| plain | nothing | AUROC of out-of-scope texts that come only to `predict` |
-| noise | a tenth of out-of-scope texts is added to the table | AUROC of those |
-| unseen | a fifth of the categories is left out | AUROC of their texts in `predict` |
+| measured | of |
+|---|---|
+| calibration error (all, known, novel) | the unlabelled texts that are in scope, in ten bins |
+| the same of the softmax | the probabilities without the evidence of neighbours and labels |
+| AUROC in the pile | out-of-scope texts among the unlabelled ones |
+| AUROC in predict | out-of-scope texts among new texts of the same categories |
+| AUROC unseen | texts of categories that were left out, among new texts |
 
-Every task also gives the expected calibration error of the unlabelled texts. One result line is
-appended per run. The file of out-of-scope texts is `wild/out_of_scope.tsv` in the data folder.
+One result line is appended per table, and a summary of all of them is printed.
 """
 
 import argparse
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import roc_auc_score
 
-from newfound.bench.datasets import DataSet, data_folder, read_data_set
-from newfound.bench.lines import append_line, commit
-from newfound.clustering.metrics import bins_of_equal_width, calibration_error
+from newfound.bench.datasets import data_folder
+from newfound.bench.lines import Line, append_line, commit
+from newfound.bench.wild.runner import Plan
+from newfound.bench.wild.scoring import Answer, score
+from newfound.bench.wild.sources import Source, read_out_of_scope, read_source
+from newfound.bench.wild.tables import Cell, Table, cut_table
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
-from newfound.data.tables import read_tables
 from newfound.pipeline import discover
-from newfound.result import Result
 
-TASKS = ("plain", "noise", "unseen")
-LINES = Path("benchmarks/fits-nowhere.jsonl")
-NOISE = 0.1  # of the texts, out-of-scope texts added to them
+LINES = Path("benchmarks/results/fits_nowhere.jsonl")
+LIMIT = 3000  # texts of a table
+NEW = 1500  # in-scope texts that come to predict
 UNSEEN = 0.2  # of the categories, left out
-KNOWN, LABELLED = 0.75, 0.1
-BINS = 15  # of the calibration error
+DESIGNS = ("tenth", "ten", "archive")
+# Data set, design, sizes and noise of each table.
+TABLES: dict[str, list[tuple[str, str, str, float]]] = {
+    "choosing": [
+        *(
+            (name, design, "natural", 0.0)
+            for name in ("massive", "mcid", "newsgroups_a", "clinc_imbalanced")
+            for design in DESIGNS
+        ),
+        ("massive", "tenth", "tail10", 0),
+        ("massive", "tenth", "natural", 0.1),
+        ("massive", "ten", "natural", 0.3),
+        ("mcid", "ten", "natural", 0.1),
+        ("newsgroups_a", "tenth", "natural", 0.1),
+        ("clinc_imbalanced", "tenth", "natural", 0.1),
+        ("clinc_imbalanced", "ten", "natural", 0.3),
+    ],
+    "checking": [
+        *(
+            (name, design, "natural", 0.0)
+            for name in ("banking", "clinc", "hwu64")
+            for design in DESIGNS
+        ),
+        *((name, "tenth", "tail10", 0.0) for name in ("banking", "clinc", "hwu64")),
+        *((name, "tenth", "natural", 0.1) for name in ("banking", "clinc", "hwu64")),
+        ("banking", "ten", "natural", 0.3),
+        ("clinc", "ten", "natural", 0.3),
+    ],
+    "unseen": [
+        ("massive", "tenth", "natural", 0),
+        ("clinc", "tenth", "natural", 0),
+        ("banking", "ten", "natural", 0),
+    ],
+}
 
 
 @dataclass(frozen=True)
-class Table:
-    """What is given to a discovery, and the new texts; an out-of-scope text has the truth None."""
+class Task:
+    """A table, and new texts for `predict`; the truth of an out-of-scope text is None."""
 
-    corpus: Corpus
-    truth: list[str | None]
-    n_categories: int
+    table: Table
     new_texts: list[str]
     new_truth: list[str | None]
 
 
-def make_table(
-    data: DataSet, noise: Sequence[str], task: str, *, texts: int, noise_share: float, seed: int
-) -> Table:
-    """Draw so many texts of a data set, and labels for a tenth of each known category."""
-    rng = np.random.default_rng(seed)
-    categories = data.categories
-    known = set(rng.permutation(categories)[: round(KNOWN * len(categories))])
-    left_out: set[str] = set()
-    if task == "unseen":
-        left_out = set(rng.permutation(categories)[: round(UNSEEN * len(categories))])
-    rows = [i for i, label in enumerate(data.labels["train"]) if label not in left_out]
-    chosen = rng.permutation(rows)[:texts]
-    strange = [noise[i] for i in rng.permutation(len(noise))]
-    added = strange[: round(noise_share * texts)] if task == "noise" else []
-    truth: list[str | None] = [data.labels["train"][i] for i in chosen]
-    truth += [None] * len(added)
-    labels: list[str | None] = [None] * len(truth)
-    for category in sorted(known - left_out):
-        own = [i for i, label in enumerate(truth) if label == category]
-        for i in rng.permutation(own)[: max(1, round(LABELLED * len(own)))]:
-            labels[i] = category
-    rest = strange[len(added) :]
-    return Table(
-        Corpus.from_lists([*(data.texts["train"][i] for i in chosen), *added], labels),
-        truth,
-        len(categories) - len(left_out),
-        [*data.texts["test"], *rest],
-        [*data.labels["test"], *[None] * len(rest)],
+def make_task(source: Source, cell: Cell, out_of_scope: Sequence[str], unseen: float) -> Task:
+    """Cut a table of a data set without a share of its categories, and draw new texts."""
+    rng = np.random.default_rng(cell.seed)
+    categories = sorted(set(source.labels))
+    left_out = set(rng.permutation(categories)[: round(unseen * len(categories))])
+    kept = [i for i, label in enumerate(source.labels) if label not in left_out]
+    seen = Source(source.name, [source.texts[i] for i in kept], [source.labels[i] for i in kept])
+    table = cut_table(seen, cell, out_of_scope)
+    used = set(table.texts)
+    rows = [i for i, text in enumerate(source.texts) if text not in used]
+    new = rng.permutation(rows)[:NEW]
+    strange = [text for text in out_of_scope if text not in used]
+    return Task(
+        table,
+        [*(source.texts[i] for i in new), *strange],
+        [*(source.labels[i] for i in new), *[None] * len(strange)],
     )
 
 
-def right_answers(result: Result, truth: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray]:
-    """Return which texts have the right category, and which are of a known one, bool [N] each.
-
-    A known category is right by name; novel ones are matched one to one with the others.
-    """
-    real = np.array([label or "" for label in truth], object)
-    known = np.isin(real, result.names[result.is_known])
-    right = known & (result.names[result.predicted] == real)
-    novel = np.flatnonzero(~result.is_known)
-    others = sorted(set(real[~known & (real != "")]))
-    table = np.array(
-        [[((result.predicted == i) & (real == name)).sum() for name in others] for i in novel]
-    ).reshape(len(novel), len(others))
-    for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True):
-        right |= (result.predicted == novel[row]) & (real == others[column])
-    return right, known
-
-
-def measure(table: Table, config: RunConfig) -> dict[str, Any]:
+def measure(task: Task, config: RunConfig) -> dict[str, Any]:
     """Discover, predict, and return the measurements."""
-    begun = time.perf_counter()
-    result = discover(table.corpus, config)
-    seconds = time.perf_counter() - begun
+    table = task.table
+    result = discover(Corpus.from_lists(table.texts, table.labels), config)
     assert result.model is not None
-    assert result.fit is not None
-    right, known = right_answers(result, table.truth)
-    strange = np.array([label is None for label in table.truth])
-    pile = ~result.labelled
-    verdict = result.is_known[result.predicted]
-    parts = {
-        "all": pile & ~strange,
-        "known": pile & known,
-        "novel": pile & ~known & ~strange,
-        "verdict_known": pile & verdict & ~strange,
-        "verdict_novel": pile & ~verdict & ~strange,
-    }
-    found = result.model.predict(table.new_texts)
-    seen = set(table.truth) - {None}
-    new_strange = np.array([label is None for label in table.new_truth])
-    unseen = np.array([label is not None and label not in seen for label in table.new_truth])
+    assert result.training_features is not None
+    answer = Answer(result.predicted, len(result.categories), result.probability, fit=result.fit)
+    scores = score(answer, table)
+    softmax = replace(result.model, fit_reference=None).answers(result.training_features, None)
+    plain = score(replace(answer, probability=softmax.probability), table)
+    found = result.model.predict(task.new_texts)
+    strange = np.array([label is None for label in task.new_truth], bool)
+    seen = np.isin(np.array([str(label) for label in task.new_truth]), list(_categories(table)))
     return {
+        "accuracy": {name: scores[name] for name in ("all", "known", "novel")},
+        "calibration_error": _calibration_errors(scores),
+        "calibration_error_of_softmax": _calibration_errors(plain),
         "auroc": {
-            "in_pile": _auroc(strange[pile], result.fit[pile]),
-            "in_predict": _auroc(new_strange[~unseen], found.fit[~unseen]),
-            "unseen": _auroc(unseen[~new_strange], found.fit[~new_strange]),
-            "in_pile_by_probability": _auroc(strange[pile], result.probability[pile]),
-            "in_predict_by_probability": _auroc(new_strange[~unseen], found.probability[~unseen]),
+            "in_pile": scores["auroc"],
+            "in_predict": _auroc(strange, found.fit, strange | seen),
+            "unseen": _auroc(~seen, found.fit, ~strange),
+            "in_pile_by_probability": score(replace(answer, fit=None), table)["auroc"],
+            "in_predict_by_probability": _auroc(strange, found.probability, strange | seen),
         },
-        "calibration_error": {
-            name: _calibration_error(result.probability[rows], right[rows])
-            for name, rows in parts.items()
-        },
-        "accuracy": {name: float(right[rows].mean()) for name, rows in parts.items()},
-        "seconds": round(seconds, 1),
+        "seconds": round(sum(result.seconds.values()), 1),
     }
 
 
-def _calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
-    """Return the expected calibration error in bins of equal width."""
-    return calibration_error(probability, right, bins_of_equal_width(probability, BINS))
+def _categories(table: Table) -> set[str]:
+    """Return the categories of the table's texts."""
+    return {name for name in table.truth if name is not None}
 
 
-def _auroc(positive: np.ndarray, score: np.ndarray) -> float | None:
+def _calibration_errors(scores: dict[str, float | None]) -> dict[str, float | None]:
+    """Return the calibration errors among the scores."""
+    return {"all": scores["ece"], "known": scores["ece_known"], "novel": scores["ece_novel"]}
+
+
+def _auroc(positive: np.ndarray, fit: np.ndarray, chosen: np.ndarray) -> float | None:
     """Return the area under the curve of a score that is low for positives."""
+    positive, fit = positive[chosen], fit[chosen]
     if positive.all() or not positive.any():
         return None
-    return float(roc_auc_score(positive, -score))
+    return round(float(roc_auc_score(positive, -fit)), 4)
+
+
+def summary(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the mean and the worst value of each measurement, one row per group of tables."""
+    columns = [
+        ("calibration_error_of_softmax", "known"),
+        ("calibration_error_of_softmax", "novel"),
+        ("calibration_error", "known"),
+        ("calibration_error", "novel"),
+        ("auroc", "in_pile"),
+        ("auroc", "in_predict"),
+        ("auroc", "unseen"),
+    ]
+    yield "| tables | number | " + " | ".join(f"{a} {b}" for a, b in columns) + " |"
+    yield "| :-- | --: |" + " --: |" * len(columns)
+    for group in dict.fromkeys(line["tables"] for line in lines):
+        own = [line for line in lines if line["tables"] == group]
+        cells = []
+        for measurement, part in columns:
+            values = [line[measurement][part] for line in own]
+            values = [value for value in values if value is not None]
+            worst = min if measurement == "auroc" else max
+            cells.append(f"{np.mean(values):.3f} ({worst(values):.3f})" if values else "")
+        yield f"| {group} | {len(own)} | " + " | ".join(cells) + " |"
 
 
 def main() -> None:
-    """Measure each task, and append a line for it."""
+    """Measure each table, and append a line for it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", help="folder of the data sets (default: NEWFOUND_DATA)")
-    parser.add_argument("--data-set", nargs="+", default=["banking", "clinc"])
-    parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--texts", type=int, default=3000)
-    parser.add_argument("--noise", type=float, default=NOISE, help="share of the task noise")
+    parser.add_argument("--tables", nargs="+", choices=tuple(TABLES), default=list(TABLES))
+    parser.add_argument("--data-set", nargs="+", help="only tables of these data sets")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="most texts of a table")
     parser.add_argument("--effort", default="fast")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--device")
     parser.add_argument("--cache", help="folder for the output of frozen layers")
     parser.add_argument("--out", type=Path, default=LINES)
     options = parser.parse_args()
     folder = data_folder(options.data)
-    noise = read_tables([folder / "wild" / "out_of_scope.tsv"], text_column="text").corpus.texts
-    for name in options.data_set:
-        data = read_data_set(folder, name)
-        for task in options.task:
-            table = make_table(
-                data,
-                noise,
-                task,
-                texts=options.texts,
-                noise_share=options.noise,
-                seed=options.seed,
-            )
-            config = RunConfig(
-                n_categories=table.n_categories,
-                effort=options.effort,
-                seed=options.seed,
-                cache=options.cache,
-            )
-            chosen = {
-                "kind": "fits-nowhere",
-                "data_set": name,
-                "task": task,
-                "texts": options.texts,
-                "noise": options.noise if task == "noise" else 0,
-                "effort": options.effort,
-                "seed": options.seed,
-            }
-            line = {**chosen, **_rounded(measure(table, config)), "commit": commit()}
-            append_line(options.out, line)
-            print(line, flush=True)
-
-
-def _rounded(value: Any) -> Any:
-    """Return numbers with four decimals."""
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return round(value, 4) if isinstance(value, float) else value
+    out_of_scope = read_out_of_scope(folder)
+    lines: list[Line] = []
+    for seed in options.seeds:
+        for group in options.tables:
+            for name, design, sizes, noise in TABLES[group]:
+                if options.data_set and name not in options.data_set:
+                    continue
+                cell = Cell(name, design, sizes, noise, seed, limit=options.limit)
+                unseen = UNSEEN if group == "unseen" else 0.0
+                task = make_task(read_source(folder, name), cell, out_of_scope, unseen)
+                config = RunConfig(
+                    n_categories=task.table.n_categories,
+                    effort=options.effort,
+                    seed=seed,
+                    device=options.device,
+                    cache=options.cache,
+                )
+                line = Plan(cell, config.method, effort=options.effort).line()
+                line |= {"kind": "fits-nowhere", "tables": group}
+                line["table"]["unseen"] = unseen
+                line |= {**measure(task, config), "commit": commit()}
+                append_line(options.out, line)
+                lines.append(line)
+                shown = ("accuracy", "calibration_error", "auroc")
+                print(group, cell, {key: line[key] for key in shown}, flush=True)
+    print("\n".join(summary(lines)))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from support.commands import Command, Refuse
 from support.small_texts import QUICK, SmallTask
 
 from newfound import CategoryDiscoverer, InputError
+from newfound.clustering.assignment import probabilities
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.pipeline import discover
@@ -62,8 +64,37 @@ def test_a_strange_text_has_a_lower_score_than_training_texts(
     assert found.fit[-2] < np.quantile(result.fit, 0.05)
     assert np.isnan(found.fit[-1])
     assert found.fits_nowhere is None
-    # Each training text finds itself among the reference texts.
-    assert (found.fit[:-2] >= result.fit - 1e-3).all()
+
+
+def test_training_texts_that_come_again_have_the_same_scores(
+    result: Result, task: SmallTask
+) -> None:
+    assert result.model is not None
+    assert result.fit is not None
+    found = result.model.predict(task.texts)
+    np.testing.assert_array_equal(found.index, result.predicted)
+    np.testing.assert_allclose(found.probability, result.probability, atol=1e-3)
+    same = result.assigned == result.predicted  # the fit is of the assigned category
+    assert same.mean() > 0.9
+    np.testing.assert_allclose(found.fit[same], result.fit[same], atol=1e-3)
+
+
+def test_probabilities_are_the_largest_of_their_rows(result: Result, task: SmallTask) -> None:
+    assert result.model is not None
+    rows = result.model.probabilities([*task.texts, STRANGE])
+    found = result.model.predict([*task.texts, STRANGE])
+    np.testing.assert_allclose(rows.sum(1), 1)
+    np.testing.assert_array_equal(rows.argmax(1), found.index)
+    np.testing.assert_allclose(rows.max(1), found.probability, atol=1e-3)
+
+
+def test_without_reference_texts_the_softmax_remains(result: Result, task: SmallTask) -> None:
+    assert result.model is not None
+    model = replace(result.model, fit_reference=None)
+    features = model.transform(task.texts)
+    wanted = probabilities(features, model.prototypes, model.temperature)
+    np.testing.assert_allclose(model.probabilities(task.texts), wanted, atol=1e-3)
+    np.testing.assert_allclose(model.predict(task.texts).probability, wanted.max(1), atol=1e-3)
 
 
 def test_a_share_marks_that_share_of_the_unlabelled_texts(marked: Result, result: Result) -> None:
@@ -234,6 +265,23 @@ def test_reference_texts_of_another_model_are_refused(
     save_model(replace(result.model, fit_reference=other), tmp_path / "other")
     with pytest.raises(InputError, match=r"has categories that are not in model\.json"):
         load_model(tmp_path / "other", "cpu")
+    mixed = replace(reference, categories=reference.categories[::-1].copy())
+    save_model(replace(result.model, fit_reference=mixed), tmp_path / "mixed")
+    with pytest.raises(InputError, match="its categories are not in order"):
+        load_model(tmp_path / "mixed", "cpu")
+
+
+def test_reference_texts_with_scores_of_another_scale_are_not_read(
+    result: Result, tmp_path: Path
+) -> None:
+    assert result.model is not None
+    save_model(result.model, tmp_path / "model")
+    path = tmp_path / "model" / "fit_reference.safetensors"
+    arrays = load_file(path)
+    save_file({name: arrays[name] for name in arrays if name != "label_cosines"}, path)
+    model = load_model(tmp_path / "model", "cpu")
+    assert model.fit_reference is None
+    assert np.isnan(model.predict(["rain"]).fit).all()
 
 
 # Commands

@@ -96,8 +96,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     probability_ : ndarray of float, shape (n_texts,)
         Probability of that category, rounded to four decimals.
     fit_scores_ : ndarray of float, shape (n_texts,), or None
-        Fit score of each training text in its category, see `predict_fit`; the text itself is left
-        out. None if a run of an earlier version was loaded.
+        Fit score of each training text in its category, with the text itself left out; None if a
+        run of an earlier version was loaded.
     fits_nowhere_ : ndarray of bool, shape (n_texts,), or None
         Which training texts are marked as fitting nowhere; None without `outside` and
         `false_alarms`.
@@ -289,16 +289,18 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of float, shape (n_texts, n_categories_)
-            Columns in the order of `classes_`; a row of NaN for an empty text.
+            Columns in the order of `classes_`. A row sums to 1, and its largest value is that of
+            the category that `predict` returns; a row of NaN for an empty text.
         """
         return self.model_.probabilities(X)
 
     def predict_fit(self, X: Sequence[str]) -> np.ndarray:
         """Return the fit score of each text: how well it fits its predicted category.
 
-        Every text gets a category, possibly with a high probability even if it fits nowhere. Its
-        fit score is then low: the mean cosine to the five nearest training texts of that category,
-        in the space of the encoder before training.
+        A text always gets some category, and may do so with a high probability though it fits
+        nowhere. Its fit score is then low: the mean of its cosines to the five nearest training
+        texts of that category and to their common mean, in the space of the encoder before
+        training.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from newfound.clustering.assignment import assign, best_of_first
+from newfound.clustering.assignment import assign
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.fit_scores import make_reference
 from newfound.clustering.n_categories import estimate_categories
@@ -147,12 +147,9 @@ def _result(
         features = encode_ties_alone(
             model.features, model.prototypes, corpus.texts, fitted.training_features
         )
-        predicted, sure = assign(features, model.prototypes, model.temperature)
+        predicted, _ = assign(features, model.prototypes, model.temperature)
         given = corpus.targets
         assigned = np.where(given >= 0, given, predicted)
-        known, chance = best_of_first(
-            features, model.prototypes, model.temperature, len(model.known)
-        )
         frozen = fitted.frozen_features
         reference, fit = make_reference(
             features if frozen is None else frozen,
@@ -162,17 +159,18 @@ def _result(
             seed=int(model.config["seed"]),
         )
         model = replace(model, fit_reference=reference)
-        outside, more = _mark(model, fit, given >= 0)
-        described = _describe(corpus, model, features, assigned, sure)
+        found = model.answers(features, frozen)
+        outside, more = _marked(model, fit, given >= 0)
+        described = _describe(corpus, model, features, assigned, found.probability)
         categories = _with_fits(described, assigned, fit, outside)
     return Result(
         corpus=corpus,
         categories=categories,
         assigned=assigned,
         predicted=predicted,
-        probability=as_recorded(sure),
-        best_known=known,
-        best_known_probability=as_recorded(chance),
+        probability=as_recorded(found.probability),
+        best_known=found.best_known,
+        best_known_probability=as_recorded(found.best_known_probability),
         fit=as_recorded(fit),
         fits_nowhere=outside,
         positions=partial(

@@ -15,16 +15,16 @@ import numpy as np
 from newfound.clustering.assignment import (
     NOISE,
     assign,
-    best_of_first,
     near_ties,
-    probabilities,
     squared_distances,
 )
+from newfound.clustering.calibration import Answers, answers, calibrated_probabilities
 from newfound.config import check_marking
 from newfound.data.corpus import Corpus, check_texts
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
+    from newfound.clustering.calibration import Evidence
     from newfound.clustering.estimate import Estimate
     from newfound.clustering.fit_scores import FitReference
     from newfound.encoding.feature_maps import FeatureMap
@@ -156,7 +156,8 @@ class Model:
     device : str
         Device on which features are computed.
     fit_reference : FitReference or None
-        Reference texts for fit scores; None in a model saved by an earlier version.
+        What fit scores, and the evidence that calibrates probabilities, are computed from; None in
+        a model that an older version saved.
     """
 
     features: "FeatureMap"
@@ -219,10 +220,15 @@ class Model:
         Returns
         -------
         ndarray of float64, shape (N, K)
-            A row of NaN for an empty text.
+            Rows sum to 1; the largest value is the probability that `predict` returns. A row of NaN
+            for an empty text.
         """
-        real, features, _ = self._encode(texts, None)
-        return _spread(probabilities(features, self.prototypes, self.temperature), real, np.nan)
+        real, features, frozen = self._encode(texts, None)
+        index, _ = assign(features, self.prototypes, self.temperature)
+        rows = calibrated_probabilities(
+            features, self.prototypes, self.temperature, self._evidence(features, frozen, index)
+        )
+        return _spread(rows, real, np.nan)
 
     def predict(self, texts: Sequence[str], advance: "Advance | None" = None) -> Predictions:
         """Return the category of each text: the one with the nearest prototype.
@@ -239,8 +245,8 @@ class Model:
         Predictions
         """
         real, features, frozen = self._encode(texts, advance)
-        index, sure = assign(features, self.prototypes, self.temperature)
-        known, chance = best_of_first(features, self.prototypes, self.temperature, len(self.known))
+        found = self.answers(features, frozen)
+        index, known = found.index, found.best_known
         fit = np.full(len(features), np.nan, np.float32)
         reference, threshold = self.fit_reference, self.fit_threshold
         if reference is not None:
@@ -248,14 +254,39 @@ class Model:
         named = self.names[known] if len(self.known) else np.full(len(known), None, object)
         return Predictions(
             index=_spread(index, real, -1),
-            probability=_spread(sure, real, np.nan),
+            probability=_spread(found.probability, real, np.nan),
             names=_spread(self.names[index], real, None),
             kinds=_spread(self.kinds[index], real, None),
             best_known=_spread(named, real, None),
-            best_known_probability=_spread(chance, real, np.nan),
+            best_known_probability=_spread(found.best_known_probability, real, np.nan),
             fit=_spread(fit, real, np.nan),
             fits_nowhere=None if threshold is None else _spread(fit < threshold, real, False),
         )
+
+    def answers(self, features: np.ndarray, frozen: np.ndarray | None) -> Answers:
+        """Return the categories of texts by their features, and by their vectors before training.
+
+        Parameters
+        ----------
+        features : ndarray of shape (N, d)
+        frozen : ndarray of shape (N, w) or None
+            Vectors of the encoder before training; None if the model does not have them.
+
+        Returns
+        -------
+        Answers
+        """
+        index, _ = assign(features, self.prototypes, self.temperature)
+        evidence = self._evidence(features, frozen, index)
+        return answers(features, self.prototypes, self.temperature, len(self.known), evidence)
+
+    def _evidence(
+        self, features: np.ndarray, frozen: np.ndarray | None, index: np.ndarray
+    ) -> "Evidence | None":
+        """What speaks for these categories; None without reference texts."""
+        if self.fit_reference is None:
+            return None
+        return self.fit_reference.evidence(features if frozen is None else frozen, index)
 
     @cached_property
     def fit_threshold(self) -> float | None:

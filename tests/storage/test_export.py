@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,35 @@ def test_categories_kind_and_probability_select_texts(run: Result) -> None:
     assert (chosen.given | (chosen.probability >= 0.8)).all()
     assert len(chosen.texts) == (source.labelled | (source.probability >= 0.8)).sum() < 300
     assert chosen.given.sum() == source.labelled.sum()
+
+
+@pytest.mark.parametrize(
+    ("to", "file"), [("csv", "o.csv"), ("rasa", "o.yml"), ("labelstudio", "o.json")]
+)
+def test_texts_that_fit_nowhere_are_left_out_and_counted(
+    run: Result, to: str, file: str, tmp_path: Path
+) -> None:
+    free = np.flatnonzero(~run.labelled)
+    marks = np.zeros(len(run.corpus), bool)
+    marks[free[:3]] = True
+    marked = replace(run, fits_nowhere=marks)
+    _, chosen, notes = export_result(marked, tmp_path / file, to)
+    assert chosen.outside == 3
+    assert len(chosen.texts) == len(run.corpus) - 3
+    assert "3 texts that fit nowhere: left out; --with-outside exports them" in notes
+    _, chosen, notes = export_result(marked, tmp_path / file, to, with_outside=True, force=True)
+    assert chosen.texts == run.corpus.texts
+    assert "3 texts that fit nowhere: exported with the category that is nearest" in notes
+    assert not any("nowhere" in note for note in export_result(run, tmp_path / f"b-{file}", to)[2])
+
+
+def test_categories_of_outside_texts_alone_say_what_to_do(run: Result) -> None:
+    novel = run.kinds[run.assigned] == "novel"
+    marked = replace(run, fits_nowhere=novel)
+    with pytest.raises(InputError, match="or add --with-outside"):
+        select(marked, [], "novel", 0)
+    assert select(marked, [], "known", 0).outside == 0
+    assert len(select(marked, [], "novel", 0, with_outside=True).texts) == novel.sum()
 
 
 def test_invalid_exports_are_errors(run: Result, tmp_path: Path) -> None:

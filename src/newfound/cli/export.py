@@ -58,6 +58,11 @@ def add_parser(commands: Commands) -> None:
         default=0.0,
         help="omit texts with a lower probability; labelled texts are always exported",
     )
+    command.add_argument(
+        "--with-outside",
+        action="store_true",
+        help="export also texts that are marked as fitting nowhere, which are left out otherwise",
+    )
     add_force(command, "existing files")
     add_output_flags(command)
 
@@ -79,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
             categories=getattr(options, "categories", ()),
             kind=options.kind,
             min_probability=options.min_probability,
+            with_outside=options.with_outside,
             force=options.force,
         )
     output.notes(notes)
@@ -89,6 +95,7 @@ def run(options: argparse.Namespace) -> None:
             "files": [str(path) for path in paths],
             "texts": len(chosen.texts),
             "categories": chosen.names,
+            "fits_nowhere": chosen.outside,
             "notes": notes,
         },
         f"{texts} of {categories}: {' and '.join(map(str, paths))}",

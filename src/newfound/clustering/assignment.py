@@ -47,13 +47,17 @@ def probabilities(features: np.ndarray, prototypes: np.ndarray, temperature: flo
     >>> probabilities(np.array([[1.0, 0.0]]), prototypes, 0.5).tolist()
     [[0.5, 0.5]]
     """
+    weights = np.exp(relative_scores(features, prototypes, temperature))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def relative_scores(features: np.ndarray, prototypes: np.ndarray, temperature: float) -> np.ndarray:
+    """Return -squared distance / (2 temperature), less that of the nearest prototype: [N, K]."""
     squared = squared_distances(features, prototypes)
     nearest = squared.min(1, keepdims=True)
     # Equal prototypes have the same distance, whatever the rounding; the first one is assigned.
     same = squared <= nearest + SAME * np.square(prototypes, dtype=np.float64).sum(1).max()
-    scores = np.where(same, 0, (nearest - squared) / (2 * temperature))
-    np.exp(scores, out=scores)
-    return scores / scores.sum(1, keepdims=True)
+    return np.where(same, 0, (nearest - squared) / (2 * temperature))
 
 
 def assign(
@@ -82,25 +86,6 @@ def assign(
         index[part] = probability.argmax(1)
         confidence[part] = probability.max(1)
     return index, confidence
-
-
-def best_of_first(
-    features: np.ndarray, prototypes: np.ndarray, temperature: float, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best of the first `count` categories [N], and its probability among all [N].
-
-    If `count` is 0, the index is -1 and the probability NaN.
-    """
-    if not count:
-        return np.full(len(features), -1, np.int64), np.full(len(features), np.nan, np.float32)
-    index = np.empty(len(features), np.int64)
-    sure = np.empty(len(features), np.float32)
-    for start in range(0, len(features), CHUNK):
-        part = slice(start, start + CHUNK)
-        chances = probabilities(features[part], prototypes, temperature)[:, :count]
-        index[part] = chances.argmax(1)
-        sure[part] = chances.max(1)
-    return index, sure
 
 
 def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE) -> np.ndarray:

@@ -1,23 +1,38 @@
 """Fit scores: how well a text fits its category.
 
-Training moves every text towards some prototype, so a text that fits nowhere can have a high
-probability. The fit score is computed in the space before training: it is the mean cosine of a text
-to the five nearest reference texts of its category. A `FitReference` stores what the fit scores of
-new texts need:
+Training draws every text to some prototype, so distances to prototypes cannot tell a text that fits
+nowhere. The space before training can. A `FitReference` compares texts with training texts there:
 
-1. up to 100 training texts per category, drawn at random, as vectors of unit length;
-2. the fit scores of the training texts, each computed without the text itself. The scores of
-   labelled texts turn a false-alarm rate into a threshold, those of unlabelled texts a share.
+1. It keeps up to 100 training texts per category, labelled ones first, as unit vectors. If one of
+   them is the same as the text that is compared, it is left out, so that a training text gets the
+   same scores when it comes again.
+2. The fit score of a text is the mean of two cosines: the mean cosine to the five nearest reference
+   texts of its category, and the cosine to the mean of that category's reference texts.
+3. Fit scores of labelled training texts turn a false-alarm rate into a threshold, those of
+   unlabelled ones a share.
+4. Two more comparisons are the evidence that calibrates probabilities (`calibration`): how many of
+   the ten nearest reference texts are of the same category, and how near the nearest labelled text
+   of that category is, in comparison with how near labelled texts are to each other.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-NEAREST = 5  # reference texts per fit score
-PER_CATEGORY = 100  # maximum number of reference texts of a category
-MOST_TEXTS = 20_000  # maximum number of reference texts of all categories
-MOST_SCORES = 1_001  # maximum number of stored training scores; of more, quantiles are stored
+from newfound.clustering.calibration import Evidence
+
+NEAREST = 5  # reference texts that a fit score is the mean cosine to
+PER_CATEGORY = 100  # reference texts kept of each category
+MOST_TEXTS = 20_000  # reference texts kept of all categories
+MOST_SCORES = 1_001  # training scores kept of each sort; more are kept as their quantiles
+NEIGHBOURS = 10  # nearest reference texts whose categories are compared
+# Reference texts of each category among which neighbours are found: with equal numbers a large
+# category does not surround the texts of a small one.
+CANDIDATES = 30
+DECIMALS = 4  # of cosines that are ranked; what differs by less is in the order of the reference
+SPARE = 5  # more neighbours among which those that differ by less are ranked
+SAME = 0.9999  # cosine above which two texts are the same; half precision costs less than that
+ROWS = 4096  # texts compared with all candidates at a time, which limits memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,24 +44,53 @@ class FitReference:
     vectors : ndarray of float16, shape (R, d)
         Reference texts, of unit length.
     categories : ndarray of int64, shape (R,)
-        Category of each reference text.
+        Category of each reference text, in ascending order.
+    given : ndarray of bool, shape (R,)
+        Which reference texts carry a label; they are the first of their category.
     frozen : bool
         Whether the vectors come from the encoder before training; otherwise they are features.
     labelled : ndarray of float32
         Sorted fit scores of labelled training texts.
     unlabelled : ndarray of float32
         Sorted fit scores of unlabelled training texts.
+    label_cosines : ndarray of float32
+        Sorted cosines of labelled training texts to the nearest other one with the same label.
     """
 
     vectors: np.ndarray
     categories: np.ndarray
+    given: np.ndarray
     frozen: bool
     labelled: np.ndarray
     unlabelled: np.ndarray
+    label_cosines: np.ndarray
 
     def scores(self, vectors: np.ndarray, categories: np.ndarray) -> np.ndarray:
         """Return the fit scores [N] of texts with these vectors [N, d] and categories [N]."""
         return fit_scores(vectors, categories, self.vectors, self.categories)
+
+    def evidence(self, vectors: np.ndarray, categories: np.ndarray) -> Evidence:
+        """Return what speaks for these categories [N] of texts with these vectors [N, d]."""
+        candidates = _place_in_category(self.categories) < CANDIDATES
+        return Evidence(
+            neighbours=neighbour_log_odds(
+                vectors, categories, self.vectors[candidates], self.categories[candidates]
+            ),
+            labels=self._label_ranks(vectors, categories),
+        )
+
+    def _label_ranks(self, vectors: np.ndarray, categories: np.ndarray) -> np.ndarray:
+        """Return the rank [N], from 0 to 1, of the nearest label's cosine; 0 without labels."""
+        cosines = nearest_cosines(
+            vectors, categories, self.vectors[self.given], self.categories[self.given]
+        )
+        # Interpolated, so that the last digits of a vector change little.
+        knots = np.array([-1, *self.label_cosines, 1])
+        ranks = np.interp(cosines, knots, np.linspace(0, 1, len(knots)))
+        # Nothing to compare with: one label per category, or this is the only one of its category.
+        ranks[np.isnan(cosines) | (len(knots) == 2)] = 0.5
+        ranks[~np.isin(categories, self.categories[self.given])] = 0
+        return ranks
 
     def threshold(
         self, outside: float | None = None, false_alarms: float | None = None
@@ -88,9 +132,8 @@ def fit_scores(
     categories: np.ndarray,
     reference: np.ndarray,
     reference_categories: np.ndarray,
-    own: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the mean cosine of each text to its nearest reference texts of the same category.
+    """Return how well each text fits the reference texts of its category.
 
     Parameters
     ----------
@@ -99,39 +142,120 @@ def fit_scores(
     categories : ndarray of int, shape (N,)
         Category of each text.
     reference : ndarray of shape (R, d)
-        Vectors of the reference texts, of unit length.
+        Of any length but zero.
     reference_categories : ndarray of int, shape (R,)
         Category of each reference text.
-    own : ndarray of int, shape (N,), optional
-        Index of each text among the reference texts, at which it is left out; -1 if it is not one.
 
     Returns
     -------
     ndarray of float32, shape (N,)
-        Mean over the five nearest reference texts, or over fewer if the category has fewer; 0 if
-        it has none.
+        The mean of the mean cosine to the five nearest reference texts, or to as many as there are,
+        and the cosine to the mean of all; 0 where there is none but the text itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> axes = np.eye(3)
+    >>> fit_scores(axes[:2] + axes[2], np.array([0, 0]), axes[:1], np.array([0])).round(2).tolist()
+    [0.71, 0.0]
+    """
+    found = np.zeros(len(vectors), np.float32)
+    rows, members = _by_category(categories), _by_category(reference_categories)
+    for category, texts in rows.items():
+        if category not in members:
+            continue
+        own = unit_length(reference[members[category]])
+        points = unit_length(vectors[texts])
+        cosines = points @ own.T
+        same = _leave_out_same(cosines)
+        nearest = -np.sort(-cosines, axis=1)[:, :NEAREST]
+        there = np.isfinite(nearest)
+        near = np.where(there, nearest, 0).sum(1) / np.maximum(there.sum(1), 1)
+        rest = own.sum(0) - np.where(same >= 0, 1, 0)[:, None] * own[same]
+        mean = (points * unit_length(rest)).sum(1)
+        found[texts] = np.where(there.any(1), (near + mean) / 2, 0)
+    return found
+
+
+def nearest_cosines(
+    vectors: np.ndarray,
+    categories: np.ndarray,
+    reference: np.ndarray,
+    reference_categories: np.ndarray,
+) -> np.ndarray:
+    """Return the cosine [N] to the nearest reference text of the same category, NaN without one.
+
+    The parameters are those of `fit_scores`.
+    """
+    found = np.full(len(vectors), np.nan, np.float32)
+    rows, members = _by_category(categories), _by_category(reference_categories)
+    for category, texts in rows.items():
+        if category not in members:
+            continue
+        own = unit_length(reference[members[category]])
+        cosines = unit_length(vectors[texts]) @ own.T
+        _leave_out_same(cosines)
+        best = cosines.max(1)
+        found[texts] = np.where(np.isfinite(best), best, np.nan)
+    return found
+
+
+def neighbour_log_odds(
+    vectors: np.ndarray,
+    categories: np.ndarray,
+    reference: np.ndarray,
+    reference_categories: np.ndarray,
+) -> np.ndarray:
+    """Return the log-odds that a neighbour of a text is of the text's category.
+
+    With h of n neighbours in the category they are log((h + 1/2) / (n - h + 1/2)), so at most
+    log 21 for ten neighbours. Of a category with fewer reference texts only as many neighbours are
+    looked at as it has. The parameters are those of `fit_scores`.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        0 where there is no reference text but the text itself.
 
     Examples
     --------
     >>> import numpy as np
     >>> axes = np.eye(2)
-    >>> fit_scores(axes, np.array([0, 0]), axes[:1], np.array([0])).tolist()
-    [1.0, 0.0]
+    >>> text = np.array([[2.0, 1.0]])
+    >>> neighbour_log_odds(text, np.array([0]), axes, np.array([0, 1])).round(2).tolist()
+    [1.1]
     """
-    found = np.zeros(len(vectors), np.float32)
-    rows, members = _by_category(categories), _by_category(reference_categories)
-    for category, texts in rows.items():
-        places = members.get(category)
-        if places is None:
-            continue
-        cosines = unit_length(vectors[texts]) @ reference[places].astype(np.float32).T
-        if own is not None:
-            cosines[own[texts][:, None] == places] = -np.inf
-        nearest = -np.sort(-cosines, axis=1)[:, :NEAREST]
-        there = np.isfinite(nearest)
-        total = np.where(there, nearest, 0).sum(1)
-        found[texts] = total / np.maximum(there.sum(1), 1)
+    found = np.zeros(len(vectors))
+    if not len(reference):
+        return found
+    points = unit_length(reference)
+    total = max(int(categories.max(initial=0)), int(reference_categories.max())) + 1
+    sizes = np.bincount(reference_categories, minlength=total)
+    count = min(NEIGHBOURS, len(points))
+    drawn = min(NEIGHBOURS + SPARE, len(points))
+    for start in range(0, len(vectors), ROWS):
+        own = categories[start : start + ROWS]
+        cosines = unit_length(vectors[start : start + ROWS]) @ points.T
+        same = _leave_out_same(cosines)
+        near = np.argpartition(cosines, -drawn, axis=1)[:, -drawn:]
+        values = np.take_along_axis(cosines, near, 1).astype(np.float64).round(DECIMALS)
+        near = np.take_along_axis(near, np.lexsort((near, -values), axis=1)[:, :count], 1)
+        hits = reference_categories[near] == own[:, None]
+        hits &= near != same[:, None]
+        itself = (same >= 0) & (reference_categories[same] == own)
+        looked_at = np.clip(sizes[own] - itself, 1, min(count, len(points)))
+        inside = np.take_along_axis(hits.cumsum(1), looked_at[:, None] - 1, 1)[:, 0]
+        odds = np.log((inside + 0.5) / (looked_at - inside + 0.5))
+        found[start : start + ROWS] = np.where(np.isfinite(cosines).any(1), odds, 0)
     return found
+
+
+def _leave_out_same(cosines: np.ndarray) -> np.ndarray:
+    """Set one cosine of each row that is of the same text to -inf; its column [N], else -1."""
+    rows, best = np.arange(len(cosines)), cosines.argmax(1)
+    same = cosines[rows, best] > SAME
+    cosines[rows[same], best[same]] = -np.inf
+    return np.where(same, best, -1)
 
 
 def make_reference(
@@ -161,33 +285,40 @@ def make_reference(
     -------
     reference : FitReference
     scores : ndarray of float32, shape (N,)
-        Fit score of each training text, computed without the text itself.
     """
-    kept = choose_texts(categories, seed)
-    own = np.full(len(vectors), -1)
-    own[kept] = np.arange(len(kept))
+    kept = choose_texts(categories, labelled, seed)
     chosen = unit_length(vectors[kept]).astype(np.float16)
-    scores = fit_scores(vectors, categories, chosen, categories[kept], own)
+    scores = fit_scores(vectors, categories, chosen, categories[kept])
+    given = labelled[kept]
+    cosines = nearest_cosines(
+        vectors[labelled], categories[labelled], chosen[given], categories[kept][given]
+    )
     reference = FitReference(
         vectors=chosen,
         categories=categories[kept],
+        given=given,
         frozen=frozen,
         labelled=_thinned(scores[labelled]),
         unlabelled=_thinned(scores[~labelled]),
+        label_cosines=_thinned(cosines[np.isfinite(cosines)]),
     )
     return reference, scores
 
 
-def choose_texts(categories: np.ndarray, seed: int) -> np.ndarray:
-    """Return the rows of the reference texts: the same maximum number for each category."""
+def choose_texts(categories: np.ndarray, labelled: np.ndarray, seed: int) -> np.ndarray:
+    """Return the rows of the reference texts: as many of each category as there is room for.
+
+    They are in the order of the categories, and labelled ones come first in each category: their
+    category is certain.
+    """
     rng = np.random.default_rng(seed)
     members = _by_category(categories)
     most = max(NEAREST, min(PER_CATEGORY, MOST_TEXTS // max(len(members), 1)))
-    kept = [
-        rows if len(rows) <= most else rng.choice(rows, most, replace=False)
-        for rows in members.values()
-    ]
-    return np.sort(np.concatenate(kept)) if kept else np.empty(0, np.int64)
+    kept = [np.empty(0, np.int64)]
+    for rows in members.values():
+        drawn = rng.permutation(rows)
+        kept.append(drawn[np.argsort(~labelled[drawn], kind="stable")][:most])
+    return np.concatenate(kept)
 
 
 def unit_length(vectors: np.ndarray) -> np.ndarray:
@@ -201,6 +332,11 @@ def _by_category(categories: np.ndarray) -> dict[int, np.ndarray]:
     order = np.argsort(categories, kind="stable")
     names, starts = np.unique(categories[order], return_index=True)
     return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+
+
+def _place_in_category(categories: np.ndarray) -> np.ndarray:
+    """Return how many of the sorted categories [R] before each one are the same."""
+    return np.arange(len(categories)) - np.searchsorted(categories, categories)
 
 
 def _thinned(scores: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from newfound.errors import InputError
 from newfound.files import write_text
 from newfound.result import Result
 from newfound.versions import __version__
-from newfound.wording import suggestion
+from newfound.wording import plural, suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
@@ -34,6 +34,7 @@ class Selection:
     category: np.ndarray  # [n] position in `names`
     given: np.ndarray  # [n] bool: True for a label of the user, False for a prediction
     probability: np.ndarray  # [n] of the prediction
+    outside: int = 0  # texts of these categories that are marked as fitting nowhere
 
 
 def export_result(
@@ -44,6 +45,7 @@ def export_result(
     categories: Sequence[str] = (),
     kind: str = "all",
     min_probability: float = 0.0,
+    with_outside: bool = False,
     force: bool = False,
 ) -> tuple[list[Path], Selection, list[str]]:
     """Export categories of a result to a file for another tool.
@@ -62,6 +64,8 @@ def export_result(
         Export only categories of this kind.
     min_probability : float, default 0
         Omit texts with a lower probability; labelled texts are always exported.
+    with_outside : bool, default False
+        Export also texts that are marked as fitting nowhere.
     force : bool, default False
         Replace existing files.
 
@@ -85,15 +89,29 @@ def export_result(
             raise InputError(f"{path} is a folder; name a file to write")
         if path.exists() and not force:
             raise InputError(f"{path} exists; replace it with --force or choose another name")
-    chosen = select(result, categories, kind, min_probability)
+    chosen = select(result, categories, kind, min_probability, with_outside=with_outside)
     writers = {"labelstudio": _write_labelstudio, "rasa": _write_rasa, "csv": _write_csv}
-    return paths, chosen, writers[to](chosen, out)
+    notes = writers[to](chosen, out)
+    if chosen.outside:
+        texts = plural(chosen.outside, "text that fits", "texts that fit")
+        done = "exported with the category that is nearest" if with_outside else "left out"
+        advice = "" if with_outside else "; --with-outside exports them"
+        notes.append(f"{texts} nowhere: {done}{advice}")
+    return paths, chosen, notes
 
 
 def select(
-    result: Result, categories: Sequence[str], kind: str, min_probability: float
+    result: Result,
+    categories: Sequence[str],
+    kind: str,
+    min_probability: float,
+    *,
+    with_outside: bool = False,
 ) -> Selection:
-    """Return the texts of the named categories, or of all categories of the kind."""
+    """Return the texts of the named categories, or of all categories of the kind.
+
+    Texts that are marked as fitting nowhere are counted, and part of it only `with_outside`.
+    """
     if kind not in KINDS:
         raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not 0 <= min_probability <= 1:
@@ -113,10 +131,17 @@ def select(
     sure = result.labelled | (result.probability >= min_probability)
     if min_probability == 0:
         sure[:] = True  # also texts without a probability
-    rows = np.flatnonzero((place[result.assigned] >= 0) & sure)
+    matching = (place[result.assigned] >= 0) & sure
+    outside = 0
+    if result.fits_nowhere is not None:
+        outside = int((matching & result.fits_nowhere).sum())
+        if not with_outside:
+            matching &= ~result.fits_nowhere
+    rows = np.flatnonzero(matching)
     if not len(rows):
         raise InputError(
             "no text of the run matches; change --categories or --kind, or lower --min-probability"
+            + (", or add --with-outside" if outside else "")
         )
     return Selection(
         names=[names[i] for i in taken],
@@ -124,6 +149,7 @@ def select(
         category=place[result.assigned[rows]],
         given=result.labelled[rows],
         probability=result.probability[rows],
+        outside=outside,
     )
 
 

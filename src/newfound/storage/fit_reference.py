@@ -13,9 +13,11 @@ FIT_REFERENCE = "fit_reference.safetensors"
 ARRAYS = {
     "vectors": np.float16,
     "categories": np.int64,
+    "given": np.uint8,
     "frozen": np.uint8,
     "labelled": np.float32,
     "unlabelled": np.float32,
+    "label_cosines": np.float32,
 }
 
 
@@ -28,21 +30,31 @@ def save_reference(reference: FitReference, path: Path) -> None:
         save_file(arrays, temporary)
 
 
-def load_reference(path: Path, n_categories: int) -> FitReference:
-    """Read and check a file written by `save_reference`."""
+def load_reference(path: Path, n_categories: int) -> FitReference | None:
+    """Read and check what `save_reference` wrote; None if it is of before there were label cosines.
+
+    The fit scores in such a file are of another scale.
+    """
     arrays = load_file(path)
+    if "vectors" in arrays and "label_cosines" not in arrays:
+        return None
     for name, kind in ARRAYS.items():
         if name not in arrays or arrays[name].dtype != kind:
-            raise DamagedFileError(f"{path.name} has no {name} of type {np.dtype(kind)}")
-    vectors, categories = arrays["vectors"], arrays["categories"]
-    if vectors.ndim != 2 or categories.shape != (len(vectors),) or arrays["frozen"].size != 1:
-        raise DamagedFileError(f"{path.name}: the shapes of its arrays do not agree")
+            raise DamagedFileError(f"{path.name} holds no {name} of the type {np.dtype(kind)}")
+    vectors, categories, given = (arrays[name] for name in ("vectors", "categories", "given"))
+    one_each = categories.shape == given.shape == (len(vectors),)
+    if vectors.ndim != 2 or not one_each or arrays["frozen"].size != 1:
+        raise DamagedFileError(f"{path.name}: its arrays do not fit each other")
     if len(categories) and not 0 <= categories.min() <= categories.max() < n_categories:
-        raise DamagedFileError(f"{path.name} has categories that are not in model.json")
+        raise DamagedFileError(f"{path.name} names categories that model.json does not have")
+    if (np.diff(categories) < 0).any():
+        raise DamagedFileError(f"{path.name}: its categories are not in order")
     return FitReference(
         vectors=vectors,
         categories=categories,
+        given=given.astype(bool),
         frozen=bool(arrays["frozen"].item()),
         labelled=arrays["labelled"],
         unlabelled=arrays["unlabelled"],
+        label_cosines=arrays["label_cosines"],
     )
