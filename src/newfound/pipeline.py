@@ -160,7 +160,7 @@ def _result(
         )
         model = replace(model, fit_reference=reference)
         found = model.answers(features, frozen)
-        outside, more = _marked(model, fit, given >= 0)
+        outside, more = _mark(model, fit, given >= 0)
         described = _describe(corpus, model, features, assigned, found.probability)
         categories = _with_fits(described, assigned, fit, outside)
     return Result(
