@@ -165,5 +165,7 @@ def _powers(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         if excess.max(initial=0) < CLOSE:
             break
         slope = (weights * scores).sum(1) / total
-        power += np.where(slope < -TINY, excess / np.maximum(-slope, TINY), 0)
+        # A row that is done stays, so that it does not depend on the rows beside it.
+        going = (slope < -TINY) & (excess >= CLOSE)
+        power += np.where(going, excess / np.maximum(-slope, TINY), 0)
     return np.maximum(power, LEAST_POWER)
