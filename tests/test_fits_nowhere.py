@@ -263,7 +263,7 @@ def test_reference_texts_of_another_model_are_refused(
         load_model(tmp_path / "narrow", "cpu")
     other = replace(reference, categories=reference.categories + 9)
     save_model(replace(result.model, fit_reference=other), tmp_path / "other")
-    with pytest.raises(InputError, match=r"names categories that model\.json does not have"):
+    with pytest.raises(InputError, match=r"has categories that are not in model\.json"):
         load_model(tmp_path / "other", "cpu")
     mixed = replace(reference, categories=reference.categories[::-1].copy())
     save_model(replace(result.model, fit_reference=mixed), tmp_path / "mixed")
