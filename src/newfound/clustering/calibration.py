@@ -162,10 +162,9 @@ def _powers(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         weights = np.exp(power[:, None] * scores)
         total = weights.sum(1)
         excess = np.maximum(np.log(total) + np.log(wanted), 0)
-        if excess.max(initial=0) < CLOSE:
+        apart = excess >= CLOSE  # row by row: an answer must not depend on the rest of its batch
+        if not apart.any():
             break
         slope = (weights * scores).sum(1) / total
-        # A row that is done stays, so that it does not depend on the rows beside it.
-        going = (slope < -TINY) & (excess >= CLOSE)
-        power += np.where(going, excess / np.maximum(-slope, TINY), 0)
+        power += np.where(apart & (slope < -TINY), excess / np.maximum(-slope, TINY), 0)
     return np.maximum(power, LEAST_POWER)
