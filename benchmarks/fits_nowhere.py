@@ -129,7 +129,7 @@ def measure(task: Task, config: RunConfig) -> dict[str, Any]:
             "in_pile_by_probability": score(replace(answer, fit=None), table)["auroc"],
             "in_predict_by_probability": _auroc(strange, found.probability, strange | seen),
         },
-        "seconds": round(sum(result.seconds.values()), 1),
+        "seconds": {"total": round(sum(result.seconds.values()), 1)},
     }
 
 

@@ -46,7 +46,7 @@ def load_reference(path: Path, n_categories: int) -> FitReference | None:
     if vectors.ndim != 2 or not one_each or arrays["frozen"].size != 1:
         raise DamagedFileError(f"{path.name}: its arrays do not fit each other")
     if len(categories) and not 0 <= categories.min() <= categories.max() < n_categories:
-        raise DamagedFileError(f"{path.name} names categories that model.json does not have")
+        raise DamagedFileError(f"{path.name} has categories that are not in model.json")
     if (np.diff(categories) < 0).any():
         raise DamagedFileError(f"{path.name}: its categories are not in order")
     return FitReference(
