@@ -79,7 +79,7 @@ def ablation_table(
     lines = [line for line in parts.splitlines() if line.startswith("|")]
     header = _cells(lines[0])
     rows = [dict(zip(header, _cells(line), strict=True)) for line in lines[2:]]
-    rows = [row for row in rows if row["effort"] == effort]
+    rows = [row for row in rows if (row["effort"], row["measured in"]) == (effort, "current")]
     data_sets = list(dict.fromkeys(row["data set"] for row in rows))
     found: dict[str, dict[str, str]] = {}
     for row in rows:

@@ -1,5 +1,7 @@
 """The number of categories by merging: each step against a loop, and on blobs."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,12 @@ from torch import Tensor
 from newfound.clustering.neighbours import nearest_neighbours
 from newfound.methods.newfound.merging import (
     MIN_SIZE,
+    QUANTILE,
     THRESHOLDS,
     TYPICAL,
+    TYPICAL_WEIGHT,
     estimate_by_merging,
+    halves_threshold,
     known_samples,
     link_counts,
     link_number,
@@ -22,6 +27,7 @@ from newfound.methods.newfound.merging import (
     merge_path,
     merge_threshold,
     mixing_ratios,
+    pairs_threshold,
     separation,
     starting_number,
     stop_at,
@@ -100,7 +106,7 @@ def test_links_stay_within_categories_however_small_they_are() -> None:
 def test_starting_number_can_be_filled_by_the_texts(known: int, unlabelled: int) -> None:
     k = starting_number(known, unlabelled)
     assert max(known, 1) <= k <= known + unlabelled
-    assert k <= max(300, 2 * known + 40)
+    assert k <= max(300, 2 * known + 40, known + 120, known + unlabelled // 60)
     if unlabelled >= 60:
         assert k >= known + 10
     assert 2 <= link_number(known + unlabelled, k) <= 20
@@ -142,19 +148,38 @@ def test_separation_by_loop(one: list[float], two: list[float], threshold: float
     assert found == pytest.approx((above + below) / 2)
 
 
-def test_merge_threshold_separates_the_samples() -> None:
+def test_pairs_threshold_separates_the_samples() -> None:
     one, two = np.linspace(0.5, 0.9, 30), np.linspace(0.0, 0.4, 60)
-    threshold, accuracy = merge_threshold(one, two)
-    assert 0.4 <= threshold < 0.5
-    assert accuracy == 1
-    assert merge_threshold(one, np.array([])) == (TYPICAL, None)
-    assert merge_threshold(np.array([]), two) == (TYPICAL, None)
+    assert 0.4 <= pairs_threshold(one, two) < 0.5
+    assert pairs_threshold(one, np.array([])) == TYPICAL
+    assert pairs_threshold(np.array([]), two) == TYPICAL
 
 
 def test_among_equally_good_thresholds_the_typical_one_is_chosen() -> None:
-    threshold, accuracy = merge_threshold(np.array([0.79]), np.array([0.03]))
-    assert threshold == pytest.approx(TYPICAL, rel=0.1)
-    assert accuracy == 1
+    found = pairs_threshold(np.array([0.79]), np.array([0.03]))
+    assert found == pytest.approx(TYPICAL, rel=0.1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(0.05, 0.7), min_size=1, max_size=40))
+def test_halves_threshold_is_a_quantile_drawn_to_the_typical_one(one: list[float]) -> None:
+    ordered = sorted(one)
+    place = QUANTILE * (len(one) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(one) - 1)
+    own = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    logs = [math.log(own)] * len(one) + [math.log(TYPICAL)] * TYPICAL_WEIGHT
+    assert halves_threshold(np.array(one)) == pytest.approx(math.exp(sum(logs) / len(logs)))
+
+
+def test_the_threshold_is_by_pairs_as_far_as_categories_are_known() -> None:
+    one, two = np.linspace(0.6, 0.8, 50), np.linspace(0.0, 0.1, 60)
+    pairs, halves = pairs_threshold(one, two), halves_threshold(one)
+    assert pairs < halves
+    assert merge_threshold(one, two, 1.0) == pytest.approx(pairs)
+    assert merge_threshold(one, two, 0.0) == pytest.approx(halves)
+    assert merge_threshold(one, two, 0.5) == pytest.approx(math.sqrt(pairs * halves))
+    assert halves_threshold(np.zeros(500)) > 0
 
 
 # Merging.

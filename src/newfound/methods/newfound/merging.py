@@ -7,14 +7,13 @@ two categories touch at most at a border. How much is too much, the known catego
 1. For each pair of categories, compute the mixing ratio: the share of neighbour links among their
    texts that cross between them, divided by the share that one mixed category of their sizes would
    have (`mixing_ratios`).
-2. Take the ratios of known categories cut in two (should be one) and of pairs of known categories
-   (should be two). The threshold is the ratio that separates the two samples best
-   (`merge_threshold`).
+2. Choose the threshold above which two categories are one (`merge_threshold`), from the ratios of
+   known categories cut in two (should be one) and of pairs of known categories (should be two).
+   Where most categories are known, it is the ratio that separates the two samples best. Where few
+   are, the nearest known category of each is not the nearest of all, and pairs look more distinct
+   than categories are; there it is a quantile of the halves alone.
 3. Merge novel categories with known or novel ones, the largest ratio first, while it is above the
    threshold, and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
-
-How well the threshold separates known categories is also how far the number can be trusted: the
-range is what thresholds that separate nearly as well give.
 """
 
 from dataclasses import dataclass
@@ -28,7 +27,10 @@ from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
 
 MAX_LINKS = 20  # links per text
-TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
+TEXTS_PER_CATEGORY = 20  # unlabelled texts for each novel category to begin with
+MOST_NOVEL = 120  # novel categories to begin with at most, or more than the known ones by `SPARE`,
+SPARE = 40  # or one for each `TEXTS_OF_MANY` unlabelled texts
+TEXTS_OF_MANY = 60
 SMALL_CATEGORY = 5  # the same in a table so small that it would begin with few of them
 FEW_NOVEL = 10  # novel categories that a small table begins with at most
 MAX_WITHOUT_LABELS = 300  # categories to begin with where nothing is labelled
@@ -36,9 +38,13 @@ MIN_SIZE = 3  # texts of a novel category
 MIN_HALF = 3  # texts in each half of a known category that is cut in two
 RIVALS = 2  # most similar other known categories that each is compared with
 THRESHOLDS = np.geomspace(0.02, 0.8, 60)
-TYPICAL = 0.25  # threshold without labels, and where few known categories are weighed against it
-TYPICAL_WEIGHT = 0.02  # accuracy lost per squared logarithm away from it, with few categories
-FEW = 10  # known categories below which the typical threshold has its full weight
+TYPICAL = 0.25  # threshold without labels
+DISTANCE_COST = 0.02  # accuracy lost per squared logarithm away from it, with few categories
+FEW = 10  # known categories below which that cost is not reduced
+QUANTILE = 0.4  # of the ratios of halves, where pairs do not tell
+TYPICAL_WEIGHT = 3  # known categories that the typical threshold counts as beside them
+RANGE = 1.5  # factor on the threshold that gives the range; it held the truth on 85 to 90% of
+UNSURE = 2.3  # tables with half or more of the categories known; the same without labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +61,15 @@ def starting_number(known: int, unlabelled: int) -> int:
     Examples
     --------
     >>> starting_number(known=58, unlabelled=8330)
-    156
+    196
     >>> starting_number(known=3, unlabelled=50), starting_number(known=3, unlabelled=1)
     (13, 4)
     """
     novel = max(2, unlabelled // TEXTS_PER_CATEGORY, min(unlabelled // SMALL_CATEGORY, FEW_NOVEL))
     if known == 0:
         return min(max(4, novel), MAX_WITHOUT_LABELS, unlabelled)
-    return min(known + min(novel, unlabelled), 2 * known + 40)
+    most = max(MOST_NOVEL, known + SPARE, unlabelled // TEXTS_OF_MANY)
+    return known + min(novel, unlabelled, most)
 
 
 def link_number(texts: int, k: int) -> int:
@@ -130,14 +137,33 @@ def separation(one: np.ndarray, two: np.ndarray, threshold: float) -> float:
     return float((one > threshold).mean() + (two <= threshold).mean()) / 2
 
 
-def merge_threshold(one: np.ndarray, two: np.ndarray) -> tuple[float, float | None]:
-    """Return the threshold that separates best, and its balanced accuracy (None without labels)."""
+def pairs_threshold(one: np.ndarray, two: np.ndarray) -> float:
+    """Return the threshold that separates halves from pairs best, at best near the typical one."""
     if not len(one) or not len(two):
-        return TYPICAL, None
-    doubt = TYPICAL_WEIGHT * min(1.0, FEW / len(one))
-    scores = [separation(one, two, t) - doubt * np.log(t / TYPICAL) ** 2 for t in THRESHOLDS]
-    best = float(THRESHOLDS[int(np.argmax(scores))])
-    return best, separation(one, two, best)
+        return TYPICAL
+    cost = DISTANCE_COST * min(1.0, FEW / len(one))
+    scores = [separation(one, two, t) - cost * np.log(t / TYPICAL) ** 2 for t in THRESHOLDS]
+    return float(THRESHOLDS[int(np.argmax(scores))])
+
+
+def halves_threshold(one: np.ndarray) -> float:
+    """Return the quantile of the halves' ratios, drawn to the typical threshold if they are few.
+
+    Examples
+    --------
+    >>> halves_threshold(np.empty(0))
+    0.25
+    """
+    if not len(one):
+        return TYPICAL
+    found = float(np.clip(np.quantile(one, QUANTILE), THRESHOLDS[0], THRESHOLDS[-1]))
+    share = len(one) / (len(one) + TYPICAL_WEIGHT)
+    return found**share * TYPICAL ** (1 - share)
+
+
+def merge_threshold(one: np.ndarray, two: np.ndarray, known_share: float) -> float:
+    """Return the threshold: by pairs as far as the categories are known, else by halves."""
+    return pairs_threshold(one, two) ** known_share * halves_threshold(one) ** (1 - known_share)
 
 
 @dataclass(frozen=True)
@@ -228,33 +254,43 @@ def estimate_by_merging(
     known = int(targets.max()) + 1
     neighbours = neighbours[:, : link_number(len(labels), k)]
     one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
-    threshold, accuracy = merge_threshold(one, two)
     # A few hundred categories at most: on the host, where single numbers are read quickly.
     links = link_counts(neighbours, labels, k).cpu()
     sizes = labels.bincount(minlength=k).double().cpu()
     path, last = merge_path(links, sizes, known)
+
+    def number(at: float) -> int:
+        stop = stop_at(path, at)
+        return path[stop].k if stop < len(path) else last
+
+    known_share = min(1.0, known / number(halves_threshold(one)))
+    threshold = merge_threshold(one, two, known_share)
     merged = merge_categories(labels, sizes, known, path[: stop_at(path, threshold)])
-    curve: dict[int, float] = {merged.k: 1.0 if accuracy is None else accuracy}
+
+    def support(at: float) -> float:
+        if len(one) and len(two):
+            return separation(one, two, at)
+        return float(np.exp(-(np.log(at / TYPICAL) ** 2)))
+
+    curve: dict[int, float] = {merged.k: support(threshold)}
     for candidate in THRESHOLDS:
-        stop = stop_at(path, candidate)
-        number = path[stop].k if stop < len(path) else last
-        typical = float(np.exp(-(np.log(candidate / TYPICAL) ** 2)))
-        score = typical if accuracy is None else separation(one, two, candidate)
-        curve[number] = max(score, curve.get(number, 0.0))
-    if accuracy is None:
-        close = 0.5
+        found = number(candidate)
+        curve[found] = max(support(candidate), curve.get(found, 0.0))
+    if not len(one):
         how = (
             "no label tells when two clusters are one category, so a usual amount of mixing was "
             "taken; this is a rough guide."
         )
     else:
-        error = (accuracy * (1 - accuracy) / max(1, min(len(one), len(two)))) ** 0.5
-        close = accuracy - max(error, 0.01)
-        how = (
-            f"clusters that mix like the halves of one known category were merged; this rule is "
-            f"right for {accuracy:.0%} of the known categories and their neighbours."
-        )
-    near = [number for number, score in curve.items() if score >= close] + [merged.k]
+        how = "clusters that mix like the halves of one known category were merged"
+        if len(two):
+            how += (
+                f"; this rule is right for {support(threshold):.0%} of the known categories and "
+                f"their neighbours"
+            )
+        how += "."
+    factor = RANGE if len(one) else UNSURE
+    near = [number(threshold / factor), merged.k, number(threshold * factor)]
     candidates = sorted(curve)
     estimate = Estimate(
         merged.k, candidates, [curve[c] for c in candidates], min(near), max(near), how
