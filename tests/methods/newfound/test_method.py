@@ -140,10 +140,13 @@ def test_fit_counts_categories_as_the_estimate_does(
     fitted = fit(tiny_encoder, task)
     assert fitted.estimate == estimated
     assert len(fitted.prototypes) == estimated.n_categories
-    # Texts of a large category that lack the same word are close, so some of it stays cut.
+    # Texts of a category that lack the same word are a cluster of their own in this small world, so
+    # large novel categories stay cut.
     assert 5 <= estimated.n_categories <= 12
     free = task.unlabelled
-    assert accuracy(predicted(fitted)[free], truth[free], set(task.known)).all > 80
+    scores = accuracy(predicted(fitted)[free], truth[free], set(task.known))
+    assert scores.known > 95
+    assert scores.nmi > 80
 
 
 @pytest.mark.parametrize(
