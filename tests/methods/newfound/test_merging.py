@@ -106,7 +106,7 @@ def test_links_stay_within_categories_however_small_they_are() -> None:
 def test_starting_number_can_be_filled_by_the_texts(known: int, unlabelled: int) -> None:
     k = starting_number(known, unlabelled)
     assert max(known, 1) <= k <= known + unlabelled
-    assert k <= max(300, 2 * known + 40, known + 120, known + unlabelled // 60)
+    assert k <= max(300, 2 * known + 40, known + 100, known + unlabelled // 60)
     if unlabelled >= 60:
         assert k >= known + 10
     assert 2 <= link_number(known + unlabelled, k) <= 20
@@ -176,9 +176,10 @@ def test_the_threshold_is_by_pairs_as_far_as_categories_are_known() -> None:
     one, two = np.linspace(0.6, 0.8, 50), np.linspace(0.0, 0.1, 60)
     pairs, halves = pairs_threshold(one, two), halves_threshold(one)
     assert pairs < halves
+    assert merge_threshold(one, two, 0.7) == pytest.approx(pairs)
     assert merge_threshold(one, two, 1.0) == pytest.approx(pairs)
     assert merge_threshold(one, two, 0.0) == pytest.approx(halves)
-    assert merge_threshold(one, two, 0.5) == pytest.approx(math.sqrt(pairs * halves))
+    assert merge_threshold(one, two, 0.35) == pytest.approx(math.sqrt(pairs * halves))
     assert halves_threshold(np.zeros(500)) > 0
 
 

@@ -11,7 +11,7 @@ two categories touch at most at a border. How much is too much, the known catego
    known categories cut in two (should be one) and of pairs of known categories (should be two).
    Where most categories are known, it is the ratio that separates the two samples best. Where few
    are, the nearest known category of each is not the nearest of all, and pairs look more distinct
-   than categories are; there it is a quantile of the halves alone.
+   than categories are; there it is the median of the halves.
 3. Merge novel categories with known or novel ones, the largest ratio first, while it is above the
    threshold, and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
 """
@@ -27,8 +27,8 @@ from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
 
 MAX_LINKS = 20  # links per text
-TEXTS_PER_CATEGORY = 20  # unlabelled texts for each novel category to begin with
-MOST_NOVEL = 120  # novel categories to begin with at most, or more than the known ones by `SPARE`,
+TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
+MOST_NOVEL = 100  # novel categories to begin with at most, or more than the known ones by `SPARE`,
 SPARE = 40  # or one for each `TEXTS_OF_MANY` unlabelled texts
 TEXTS_OF_MANY = 60
 SMALL_CATEGORY = 5  # the same in a table so small that it would begin with few of them
@@ -41,7 +41,8 @@ THRESHOLDS = np.geomspace(0.02, 0.8, 60)
 TYPICAL = 0.25  # threshold without labels
 DISTANCE_COST = 0.02  # accuracy lost per squared logarithm away from it, with few categories
 FEW = 10  # known categories below which that cost is not reduced
-QUANTILE = 0.4  # of the ratios of halves, where pairs do not tell
+QUANTILE = 0.5  # of the ratios of halves, where pairs do not tell
+MOST = 0.7  # share of known categories from which pairs alone decide
 TYPICAL_WEIGHT = 3  # known categories that the typical threshold counts as beside them
 RANGE = 1.5  # factor on the threshold that gives the range; it held the truth on 85 to 90% of
 UNSURE = 2.3  # tables with half or more of the categories known; the same without labels
@@ -147,7 +148,7 @@ def pairs_threshold(one: np.ndarray, two: np.ndarray) -> float:
 
 
 def halves_threshold(one: np.ndarray) -> float:
-    """Return the quantile of the halves' ratios, drawn to the typical threshold if they are few.
+    """Return the median of the halves' ratios, drawn to the typical threshold if they are few.
 
     Examples
     --------
@@ -163,7 +164,8 @@ def halves_threshold(one: np.ndarray) -> float:
 
 def merge_threshold(one: np.ndarray, two: np.ndarray, known_share: float) -> float:
     """Return the threshold: by pairs as far as the categories are known, else by halves."""
-    return pairs_threshold(one, two) ** known_share * halves_threshold(one) ** (1 - known_share)
+    weight = min(1.0, known_share / MOST)
+    return pairs_threshold(one, two) ** weight * halves_threshold(one) ** (1 - weight)
 
 
 @dataclass(frozen=True)
@@ -263,8 +265,7 @@ def estimate_by_merging(
         stop = stop_at(path, at)
         return path[stop].k if stop < len(path) else last
 
-    known_share = min(1.0, known / number(halves_threshold(one)))
-    threshold = merge_threshold(one, two, known_share)
+    threshold = merge_threshold(one, two, known / number(halves_threshold(one)))
     merged = merge_categories(labels, sizes, known, path[: stop_at(path, threshold)])
 
     def support(at: float) -> float:
