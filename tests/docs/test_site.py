@@ -55,12 +55,13 @@ def test_rendered_tables_are_on_the_site(site: Path) -> None:
 def test_ablation_table_has_a_row_per_part(hooks: ModuleType) -> None:
     parts = (
         "# Parts\n\n"
-        "| effort | part | data set | All | Known | Novel |\n"
-        "| :-- | --: | --: | --: | --: | --: |\n"
-        "| fast | a | BANKING | 1.0 | 2.0 | 3.0 |\n"
-        "| fast | a | CLINC | 4.0 | 5.0 | 6.0 |\n"
-        "| fast | b | CLINC | 7.0 | 8.0 | 9.0 |\n"
-        "| best | c | CLINC | 0.0 | 0.0 | 0.0 |\n"
+        "| effort | part | measured in | data set | All | Known | Novel |\n"
+        "| :-- | --: | --: | --: | --: | --: | --: |\n"
+        "| fast | a | current | BANKING | 1.0 | 2.0 | 3.0 |\n"
+        "| fast | a | current | CLINC | 4.0 | 5.0 | 6.0 |\n"
+        "| fast | b | current | CLINC | 7.0 | 8.0 | 9.0 |\n"
+        "| fast | d | an earlier version | CLINC | 0.0 | 0.0 | 0.0 |\n"
+        "| best | c | current | CLINC | 0.0 | 0.0 | 0.0 |\n"
     )
     assert hooks.ablation_table(parts).splitlines() == [
         "| without | BANKING, All | BANKING, Novel | CLINC, All | CLINC, Novel |",
