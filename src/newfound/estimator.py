@@ -297,10 +297,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     def predict_fit(self, X: Sequence[str]) -> np.ndarray:
         """Return the fit score of each text: how well it fits its predicted category.
 
-        A text always gets some category, and may do so with a high probability though it fits
-        nowhere. Its fit score is then low: the mean of its cosines to the five nearest training
-        texts of that category and to their common mean, in the space of the encoder before
-        training.
+        Every text gets a category, possibly with a high probability even if it fits nowhere. Its
+        fit score is then low: the mean of its cosines to the five nearest training texts of that
+        category and to their common mean, in the space of the encoder before training.
 
         Parameters
         ----------

@@ -156,8 +156,8 @@ class Model:
     device : str
         Device on which features are computed.
     fit_reference : FitReference or None
-        What fit scores, and the evidence that calibrates probabilities, are computed from; None in
-        a model that an older version saved.
+        Reference texts for fit scores and for calibrated probabilities; None in a model saved by
+        an earlier version.
     """
 
     features: "FeatureMap"
@@ -283,7 +283,7 @@ class Model:
     def _evidence(
         self, features: np.ndarray, frozen: np.ndarray | None, index: np.ndarray
     ) -> "Evidence | None":
-        """What speaks for these categories; None without reference texts."""
+        """Return the evidence for these categories; None without reference texts."""
         if self.fit_reference is None:
             return None
         return self.fit_reference.evidence(features if frozen is None else frozen, index)

@@ -217,10 +217,10 @@ def test_texts_that_fit_nowhere_are_left_out_and_counted(
     _, chosen, notes = export_result(marked, tmp_path / file, to)
     assert chosen.outside == 3
     assert len(chosen.texts) == len(run.corpus) - 3
-    assert "3 texts that fit nowhere: left out; --with-outside exports them" in notes
+    assert "3 texts that fit nowhere: omitted; --with-outside exports them" in notes
     _, chosen, notes = export_result(marked, tmp_path / file, to, with_outside=True, force=True)
     assert chosen.texts == run.corpus.texts
-    assert "3 texts that fit nowhere: exported with the category that is nearest" in notes
+    assert "3 texts that fit nowhere: exported with their category" in notes
     assert not any("nowhere" in note for note in export_result(run, tmp_path / f"b-{file}", to)[2])
 
 

@@ -1,16 +1,16 @@
 """Calibrate probabilities: how often the category of a text is right.
 
-A softmax over distances to prototypes is too sure: training moves every text towards some
+A softmax over distances to prototypes is overconfident: training moves every text towards some
 prototype, right or wrong, and held-out labels say nothing about novel categories. So a second
-opinion counts as much: the categories of the nearest texts in the space before training.
+estimate has the same weight: the categories of the nearest texts in the space before training.
 
 1. Limit the log-odds of the softmax to those that ten neighbours can have, and take the mean of
    both.
-2. A text of a novel category that was drawn to a known one is far from its labelled texts. Add to
-   the log-odds by the rank of the nearest label's cosine among those of labelled texts. A novel
-   category has no labels and gets nothing.
-3. Subtract a constant: a category may be half of a true one, or two of them, and its texts agree
-   with each other all the same.
+2. A text of a novel category that was assigned to a known one is far from its labelled texts. Add
+   a multiple of the rank of the nearest label's cosine among those of labelled texts. A novel
+   category has no labels, so nothing is added.
+3. Subtract a constant: a category may be half of a true one, or two of them, and its texts still
+   agree with each other.
 4. The result is the probability of the text's category. Raise the softmax to the power (that is,
    divide the temperature by a number) by which its largest value is that probability. So rows add
    up to 1, keep their order, and the text's category stays the most probable one.

@@ -1,7 +1,8 @@
 """Fit scores: how well a text fits its category.
 
-Training draws every text to some prototype, so distances to prototypes cannot tell a text that fits
-nowhere. The space before training can. A `FitReference` compares texts with training texts there:
+Training moves every text towards some prototype, so distances to prototypes do not show that a text
+fits nowhere. The space before training does. A `FitReference` compares texts with training texts
+there:
 
 1. It keeps up to 100 training texts per category, labelled ones first, as unit vectors. If one of
    them is the same as the text that is compared, it is left out, so that a training text gets the

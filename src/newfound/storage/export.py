@@ -94,7 +94,7 @@ def export_result(
     notes = writers[to](chosen, out)
     if chosen.outside:
         texts = plural(chosen.outside, "text that fits", "texts that fit")
-        done = "exported with the category that is nearest" if with_outside else "left out"
+        done = "exported with their category" if with_outside else "omitted"
         advice = "" if with_outside else "; --with-outside exports them"
         notes.append(f"{texts} nowhere: {done}{advice}")
     return paths, chosen, notes
@@ -110,7 +110,7 @@ def select(
 ) -> Selection:
     """Return the texts of the named categories, or of all categories of the kind.
 
-    Texts that are marked as fitting nowhere are counted, and part of it only `with_outside`.
+    Texts that are marked as fitting nowhere are counted; they are included only `with_outside`.
     """
     if kind not in KINDS:
         raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")

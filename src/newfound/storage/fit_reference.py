@@ -31,9 +31,9 @@ def save_reference(reference: FitReference, path: Path) -> None:
 
 
 def load_reference(path: Path, n_categories: int) -> FitReference | None:
-    """Read and check what `save_reference` wrote; None if it is of before there were label cosines.
+    """Read and check a file written by `save_reference`; None if an earlier version wrote it.
 
-    The fit scores in such a file are of another scale.
+    The fit scores in such a file are on another scale.
     """
     arrays = load_file(path)
     if "vectors" in arrays and "label_cosines" not in arrays:

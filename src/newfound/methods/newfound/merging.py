@@ -44,8 +44,8 @@ FEW = 10  # known categories below which that cost is not reduced
 QUANTILE = 0.5  # of the ratios of halves, where pairs do not tell
 MOST = 0.7  # share of known categories from which pairs alone decide
 TYPICAL_WEIGHT = 3  # known categories that the typical threshold counts as beside them
-RANGE = 1.5  # factor on the threshold that gives the range; it held the truth on 85 to 90% of
-UNSURE = 2.3  # tables with half or more of the categories known; the same without labels
+RANGE = 1.5  # factor on the threshold that gives the range
+UNSURE = 2.3  # the same without labels
 
 
 @dataclass(frozen=True, eq=False)
