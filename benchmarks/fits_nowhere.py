@@ -19,7 +19,7 @@ One result line is appended per table, and a summary of all of them is printed.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.rendering.tables.calibration import summary
 from newfound.bench.datasets import data_folder
 from newfound.bench.lines import Line, append_line, commit
 from newfound.bench.wild.runner import Plan
@@ -149,30 +150,6 @@ def _auroc(positive: np.ndarray, fit: np.ndarray, chosen: np.ndarray) -> float |
     if positive.all() or not positive.any():
         return None
     return round(float(roc_auc_score(positive, -fit)), 4)
-
-
-def summary(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the mean and the worst value of each measurement, one row per group of tables."""
-    columns = [
-        ("calibration_error_of_softmax", "known"),
-        ("calibration_error_of_softmax", "novel"),
-        ("calibration_error", "known"),
-        ("calibration_error", "novel"),
-        ("auroc", "in_pile"),
-        ("auroc", "in_predict"),
-        ("auroc", "unseen"),
-    ]
-    yield "| tables | number | " + " | ".join(f"{a} {b}" for a, b in columns) + " |"
-    yield "| :-- | --: |" + " --: |" * len(columns)
-    for group in dict.fromkeys(line["tables"] for line in lines):
-        own = [line for line in lines if line["tables"] == group]
-        cells = []
-        for measurement, part in columns:
-            values = [line[measurement][part] for line in own]
-            values = [value for value in values if value is not None]
-            worst = min if measurement == "auroc" else max
-            cells.append(f"{np.mean(values):.3f} ({worst(values):.3f})" if values else "")
-        yield f"| {group} | {len(own)} | " + " | ".join(cells) + " |"
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.rendering.tables.ablations import ablation_table
+from benchmarks.rendering.tables.calibration import calibration_table
 from benchmarks.rendering.tables.forecasts import forecasts_table
 from benchmarks.rendering.tables.libraries import libraries_table
 from benchmarks.rendering.tables.parts import parts_table
@@ -108,6 +109,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "gpu": gpu_table(lines),
         "libraries": libraries_table(lines),
         "forecasts": forecasts_table(lines),
+        "calibration": calibration_table(lines),
     }
 
 
@@ -131,9 +133,11 @@ def fill_markers(text: str, tables: Mapping[str, str]) -> str:
 
 
 def pages_with_markers(benchmarks: Path) -> list[Path]:
-    """Return the pages that may have markers: both READMEs and the documentation."""
+    """Return the pages that may have markers: both READMEs, the notes and the documentation."""
     root = benchmarks.parent
-    pages = [benchmarks / "README.md", root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    pages = [benchmarks / "README.md", root / "README.md"]
+    for folder in (benchmarks / "notes", root / "docs"):
+        pages += sorted(folder.rglob("*.md"))
     return [page for page in pages if page.is_file()]
 
 
