@@ -75,7 +75,10 @@ def plot_matching(found: Result | Model) -> Figure:
     matplotlib.figure.Figure
     """
     if found.matching is None or not len(found.matching):
-        raise InputError("there is no matching to plot, because no text is labelled")
+        raise InputError(
+            "there is no matching to plot, because no text is labelled or the categories are too "
+            "many"
+        )
     names = list(found.names)
     return draw_matching(found.matching, names[: len(found.matching)], names)
 

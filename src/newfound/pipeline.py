@@ -52,6 +52,8 @@ from newfound.wording import plural
 if TYPE_CHECKING:
     from newfound.encoding.int8 import Agreement
 
+MOST_DISTANCES = 1_000_000  # between labelled and all prototypes that a Result holds
+
 
 def discover(
     corpus: Corpus,
@@ -181,12 +183,19 @@ def _result(
         model=replace(model, categories=categories),
         training_features=features,
         estimate=fitted.estimate,
-        matching=None if model.matching is None else as_recorded(model.matching),
+        matching=_matching(model),
         history=tuple(fitted.history),
         seconds=_rounded(stages.seconds),
         notes=(*notes, *fitted.notes, *more),
         versions=versions(),
     )
+
+
+def _matching(model: Model) -> np.ndarray | None:
+    """Return the distances [M, K] of labelled to all prototypes, None if they are too many."""
+    if len(model.known) * len(model.prototypes) > MOST_DISTANCES or model.matching is None:
+        return None
+    return as_recorded(model.matching)
 
 
 def _mark(

@@ -377,7 +377,8 @@ class Result:
     estimate : Estimate or None
         The estimated number of categories; None if the number was given.
     matching : ndarray of float64, shape (M, K), or None
-        Distances between labelled prototypes and all prototypes; None without labels.
+        Distances between labelled prototypes and all prototypes; None without labels, and if there
+        are more than a million of them.
     history : tuple of dict
         One entry per epoch: stage, epoch, losses.
     seconds : Mapping

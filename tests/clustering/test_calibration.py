@@ -99,7 +99,7 @@ def test_equal_prototypes_share_the_probability() -> None:
 def test_answers_are_those_of_the_rows_for_any_chunk_size(
     known: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr("newfound.clustering.assignment.CHUNK", 7)
     features, prototypes, evidence = drawn(30, 5, 1)
     rows = calibrated_probabilities(features, prototypes, 0.5, evidence)
     found = answers(features, prototypes, 0.5, known, evidence)

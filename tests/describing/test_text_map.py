@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from newfound.clustering.assignment import squared_distances
 from newfound.describing import text_map as layout
 from newfound.describing.text_map import map_positions
 
@@ -159,3 +160,16 @@ def test_adjacent_centres_have_no_third_between_them(
     if count > 3:
         monkeypatch.setattr(layout, "FEW", 3)  # those of a triangulation are enough to look at
         assert (layout._net(points) == expected).all()
+
+
+def test_thousands_of_categories_get_discs_that_do_not_overlap() -> None:
+    draw = np.random.default_rng(0)
+    centres, radii = layout._grid(draw.normal(size=(1_500, 2)))
+    apart = np.sqrt(squared_distances(centres, centres)) + 2 * np.eye(1_500)
+    assert apart.min() >= 2 * radii.max()
+    assert np.abs(centres).max() + radii.max() <= 1
+    begun = time.perf_counter()
+    prototypes = draw.normal(size=(3_000, 8))
+    positions = map_positions(prototypes, prototypes, np.arange(3_000), 0)
+    assert np.abs(positions).max() <= 1
+    assert time.perf_counter() - begun < 20

@@ -1,8 +1,12 @@
 """Assign texts to the nearest prototype, and calibrate the probabilities."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 CHUNK = 65536  # rows per chunk, which limits memory
+CELLS = 2**23  # distances per chunk, for thousands of categories
+LEAST_LABELS = 1000  # that a temperature is fitted on, if there are so many
 SAME = 1e-9  # squared distances that differ by less, relative to the largest prototype, are equal
 # Candidate temperatures, relative to the mean squared distance to the nearest prototype.
 GRID = np.geomspace(1 / 64, 1, 25)
@@ -11,6 +15,13 @@ GRID = np.geomspace(1 / 64, 1, 25)
 PRIOR_TEMPERATURE = 0.21
 PRIOR_LOG_STD = 0.3
 NOISE = 1e-3  # maximum difference of a text's features between batches, relative to their length
+
+
+def chunks(rows: int, columns: int) -> Iterator[slice]:
+    """Yield slices of rows such that a matrix of this many columns fits into memory."""
+    size = max(1, min(CHUNK, CELLS // max(columns, 1)))
+    for start in range(0, rows, size):
+        yield slice(start, start + size)
 
 
 def squared_distances(features: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
@@ -80,8 +91,7 @@ def assign(
     """
     index = np.empty(len(features), np.int64)
     confidence = np.empty(len(features), np.float32)
-    for start in range(0, len(features), CHUNK):
-        part = slice(start, start + CHUNK)
+    for part in chunks(len(features), len(prototypes)):
         probability = probabilities(features[part], prototypes, temperature)
         index[part] = probability.argmax(1)
         confidence[part] = probability.max(1)
@@ -103,17 +113,18 @@ def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE
     ndarray of int64
         Row numbers.
     """
-    between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
-    np.fill_diagonal(between, 0)  # exactly zero, or every text would tie with itself
     found = [np.empty(0, np.int64)]
-    for start in range(0, len(features), CHUNK):
-        part = features[start : start + CHUNK]
+    for rows in chunks(len(features), len(prototypes)):
+        part = features[rows]
         squared = squared_distances(part, prototypes)
         nearest = squared.argmin(1)
         gap = squared - squared.min(1, keepdims=True)
+        between = np.sqrt(squared_distances(prototypes[nearest], prototypes))  # [n, K]
+        # Exactly zero, or every text would tie with itself.
+        between[np.arange(len(part)), nearest] = 0
         # A step of length s changes the gap between two squared distances by at most 2 s |p - q|.
-        reach = 2 * noise * np.linalg.norm(part, axis=1)[:, None] * between[nearest]
-        found.append(start + np.flatnonzero((gap < reach).any(1)))
+        reach = 2 * noise * np.linalg.norm(part, axis=1)[:, None] * between
+        found.append(rows.start + np.flatnonzero((gap < reach).any(1)))
     return np.concatenate(found)
 
 
@@ -170,13 +181,21 @@ def _nearest_mean(features: np.ndarray, prototypes: np.ndarray) -> float:
     """Return the mean squared distance to the nearest prototype; 1 if it is zero or undefined."""
     if not len(features):
         return 1.0
-    return float(squared_distances(features, prototypes).min(1).mean()) or 1.0
+    parts = (features[part] for part in chunks(len(features), len(prototypes)))
+    nearest = [squared_distances(part, prototypes).min(1) for part in parts]
+    return float(np.concatenate(nearest).mean()) or 1.0
 
 
 def _negative_log_likelihood(
     features: np.ndarray, prototypes: np.ndarray, targets: np.ndarray, grid: np.ndarray
 ) -> np.ndarray:
     """Return the negative log-likelihood of targets [N] for each temperature of a grid [T]."""
+    most = max(LEAST_LABELS, CELLS // len(prototypes))
+    if len(targets) > most:  # some of the labels give nearly the same temperature
+        kept = np.linspace(0, len(targets) - 1, most).astype(np.int64)
+        return _negative_log_likelihood(features[kept], prototypes, targets[kept], grid) * (
+            len(targets) / most
+        )
     rows = np.arange(len(targets))
     probability = [probabilities(features, prototypes, t)[rows, targets] for t in grid]
     return -np.log(np.maximum(probability, 1e-12)).sum(1)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newfound.clustering.assignment import CHUNK, relative_scores
+from newfound.clustering.assignment import chunks, relative_scores
 
 MOST_LOG_ODDS = 3.0  # of the softmax; ten neighbours of the same category have log 21 = 3.04
 LABEL_WEIGHT = 1.25  # log-odds between a text as near to a label as any and one with none near
@@ -140,8 +140,7 @@ def answers(
     count = len(features)
     index, best = np.empty(count, np.int64), np.full(count, -1)
     sure, chance = np.empty(count, np.float32), np.full(count, np.nan, np.float32)
-    for start in range(0, count, CHUNK):
-        part = slice(start, start + CHUNK)
+    for part in chunks(count, len(prototypes)):
         own = None if evidence is None else evidence[part]
         rows = calibrated_probabilities(features[part], prototypes, temperature, own)
         index[part], sure[part] = rows.argmax(1), rows.max(1)

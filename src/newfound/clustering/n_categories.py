@@ -138,12 +138,14 @@ def estimate_categories(
     Returns
     -------
     Estimate
-        At least the number of known categories.
+        At least the number of known categories, and at most one novel category for each unlabelled
+        text.
     """
     targets = targets.cpu()
     known = int(targets.max()) + 1 if len(targets) else 0
+    most = known + int((targets < 0).sum())
     features = features.detach().float()
-    if bool((targets >= 0).all()) or len(targets) < 8 or float(features.var(0).sum()) < 1e-12:
+    if most == known or len(targets) < 8 or float(features.var(0).sum()) < 1e-12:
         least = max(known, 1)
         how = "there is nothing to discover: all texts are labelled, or hardly any differ"
         return Estimate(least, [least], [1.0], least, least, how)
@@ -151,12 +153,18 @@ def estimate_categories(
     kept = drop_single_labels(targets)
     counted = int(kept.max()) + 1
     if counted < 2:
-        return _from_silhouette(points, max(known, 2), seed, progress)
-    return _from_labels(points, kept, counted, known, seed, progress)
+        return _from_silhouette(points, known, most, seed, progress)
+    return _from_labels(points, kept, counted, known, most, seed, progress)
 
 
 def _from_labels(
-    points: Tensor, targets: Tensor, counted: int, known: int, seed: int, progress: Progress | None
+    points: Tensor,
+    targets: Tensor,
+    counted: int,
+    known: int,
+    most: int,
+    seed: int,
+    progress: Progress | None,
 ) -> Estimate:
     """Estimate the number from labels, and combine it with the silhouette if they are few."""
     n = len(points)
@@ -191,32 +199,38 @@ def _from_labels(
     )
     by_labels = float(found[0])
     if spread > LOW_ERROR:
-        second = _from_silhouette(points, max(known, 2), seed, None).n_categories
+        second = _from_silhouette(points, known, most, seed, None).n_categories
         weight = spread**2 / (SILHOUETTE_ERROR**2 + spread**2)
         weight *= min(1.0, (spread - LOW_ERROR) / (HIGH_ERROR - LOW_ERROR))
         found = ((1 - weight) * found.log() + weight * math.log(second)).exp()
         how += (
-            f"; labels alone give {max(known, round(by_labels))}, which is uncertain, so it is "
-            f"averaged with {second}, the number at which clusters separate best"
+            f"; labels alone give {min(max(known, round(by_labels)), most)}, which is uncertain, "
+            f"so it is averaged with {second}, the number at which clusters separate best"
         )
-    found = found.clamp(min=known)
+    found = found.clamp(min=known, max=most)
     best = round(float(found[0]))
     low, high = (round(float(found[1:].quantile(q))) for q in (0.05, 0.95))
     first, last = max(known, round(0.75 * min(low, best))), round(1.25 * max(high, best)) + 1
-    candidates = sorted({best, *geometric_range(first, last, step=1.05)})
+    candidates = sorted({best, *geometric_range(first, min(last, most), step=1.05)})
+    candidates = [k for k in candidates if k <= most]
     scores = [float(((found[1:] / k).log().abs() < 0.05).double().mean()) for k in candidates]
     # The range includes the estimate by labels alone.
-    ends = (low, high, best, max(known, round(by_labels)))
+    ends = (low, high, best, min(max(known, round(by_labels)), most))
     return Estimate(best, candidates, scores, min(ends), max(ends), how + ".")
 
 
-def _from_silhouette(points: Tensor, least: int, seed: int, progress: Progress | None) -> Estimate:
+def _from_silhouette(
+    points: Tensor, known: int, most: int, seed: int, progress: Progress | None
+) -> Estimate:
     """Return the number of clusters with the highest held-out silhouette."""
+    least, half = max(known, 2), min(len(points) // 2, MAX_HALF)
+    if least > half:  # half of the texts cannot form as many clusters as categories are known
+        how = "too few texts are unlabelled to tell whether there are more than the known ones."
+        return Estimate(known, [known], [1.0], known, most, how)
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
-    half = min(len(points) // 2, MAX_HALF)
     first, second = points[order[:half]], points[order[half : 2 * half]]
-    candidates = geometric_range(min(least, half), max(min(half // 3, 600), least + 1))
-    candidates = [k for k in candidates if k <= half]
+    candidates = geometric_range(least, max(min(half // 3, 600), least + 1))
+    candidates = [k for k in candidates if k <= min(half, most)]
     scores = []
     for i, k in enumerate(candidates):
         both = (

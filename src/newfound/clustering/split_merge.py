@@ -134,16 +134,16 @@ def plan_moves(
     halves = split_clusters(points, labels, centres, targets >= 0, seed=seed)
     gains = halves.gain.clone()
     gains[:known][second_half_log_odds(labels, log_odds, halves)[:known] >= 0] = 0
-    costs = merge_costs(centres, labels.bincount(minlength=k))
-    costs[:known] = float("inf")  # a known category keeps its centre
+    # A known category keeps its centre, so only novel ones have a row.
+    costs = merge_costs(centres, labels.bincount(minlength=k), known)
     gains, costs = gains.cpu(), costs.cpu()  # few numbers, read one by one
     splits, used, moves = gains.argsort(descending=True).tolist(), set[int](), list[Move]()
     for pair in costs.flatten().argsort()[: 4 * k].tolist():
-        freed, into = divmod(pair, k)
+        freed, into = known + pair // k, pair % k
         if freed in used or into in used:
             continue
         split = next((c for c in splits if c not in used and c not in (freed, into)), None)
-        if split is None or not gains[split] > costs[freed, into]:
+        if split is None or not gains[split] > costs[freed - known, into]:
             break
         moves.append(Move(freed, into, split))
         used |= {freed, into, split}
@@ -163,12 +163,17 @@ def moved(centres: Tensor, labels: Tensor, halves: Halves, moves: list[Move]) ->
     return after
 
 
-def merge_costs(centres: Tensor, counts: Tensor) -> Tensor:
-    """Return how much each merger of two clusters raises the inertia [K, K]; diagonal infinite."""
+def merge_costs(centres: Tensor, counts: Tensor, first: int = 0) -> Tensor:
+    """Return how much merging each cluster from `first` on into another raises the inertia.
+
+    The result has shape [K - first, K]; it is infinite for a cluster with itself.
+    """
     counts = counts.float()
-    shares = counts[:, None] * counts / (counts[:, None] + counts).clamp(min=1)
-    costs = shares * torch.cdist(centres, centres).square()
-    return costs.fill_diagonal_(float("inf"))
+    own = counts[first:, None]
+    shares = own * counts / (own + counts).clamp(min=1)
+    costs = shares * torch.cdist(centres[first:], centres).square()
+    costs.diagonal(first).fill_(float("inf"))
+    return costs
 
 
 def split_clusters(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from newfound.clustering.assignment import squared_distances
+from newfound.clustering.assignment import chunks, squared_distances
 from newfound.data.words import BREAK, same_words, unspaced, words
 from newfound.describing.keywords import (
     Terms,
@@ -48,9 +48,7 @@ def describe(
     count = len(known)
     _check(texts, assigned, probabilities, features, prototypes, known, given, labelled_distance)
     owner = np.asarray(assigned, dtype=np.int64)
-    between = np.sqrt(squared_distances(prototypes, prototypes))  # [K, K]
-    np.fill_diagonal(between, np.inf)
-    near = np.argsort(between, axis=1, kind="stable")[:, : min(NEIGHBOURS, count - 1)]
+    near, distances = _neighbours(prototypes)
     terms = count_terms(texts, owner, count)
     scores = score_terms(terms, near)
     best = choose_keywords(terms, scores, keywords)
@@ -92,11 +90,26 @@ def describe(
                 border=tuple(texts[row] for row in doubtful[category]),
                 confidence=float(probabilities[rows].mean(dtype=np.float64)) if len(rows) else 0.0,
                 nearest=int(near[category, 0]) if count > 1 else -1,
-                nearest_distance=float(between[category].min()) if count > 1 else float("nan"),
+                nearest_distance=float(distances[category]),
                 distance=labelled_distance[category],
             )
         )
     return described
+
+
+def _neighbours(prototypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest categories of each [K, n], and the distance to the first of them [K]."""
+    count = len(prototypes)
+    near = np.empty((count, min(NEIGHBOURS, count - 1)), np.int64)
+    distances = np.full(count, np.nan)
+    for rows in chunks(count, count):
+        between = np.sqrt(squared_distances(prototypes[rows], prototypes))
+        own = np.arange(len(between))
+        between[own, rows.start + own] = np.inf
+        near[rows] = np.argsort(between, axis=1, kind="stable")[:, : near.shape[1]]
+        if count > 1:
+            distances[rows] = between.min(axis=1)
+    return near, distances
 
 
 def _check(

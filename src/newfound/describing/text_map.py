@@ -1,5 +1,6 @@
 """A 2-D map of the texts: similar categories are close, and each text is near its category."""
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -9,6 +10,7 @@ from newfound.clustering.assignment import squared_distances
 from newfound.describing.tsne import embed
 
 FEW = 100  # up to this many centres all pairs are compared
+MANY = 1_000  # with more centres, neighbours on the map are only roughly similar
 CELLS = 2**24  # distances per block
 SAMPLE = 1_000  # texts of a category that its two directions are computed from
 LEVELS = 33  # quantiles that describe a category along a direction
@@ -32,7 +34,8 @@ def map_positions(
     """Return positions [N, 2] in [-1, 1]: one disc per category, with its texts inside.
 
     1. Place the prototypes by t-SNE, which does not depend on the number of texts.
-    2. Move the centres until the discs of the categories do not overlap.
+    2. Move the centres until the discs of the categories do not overlap; more than a thousand
+       categories are placed by their two principal components on a grid instead.
     3. Place each text in the disc of its category along the two main directions of the category,
        and shift it towards the second-nearest prototype if it lies between the two.
 
@@ -47,7 +50,8 @@ def map_positions(
     sizes = np.bincount(category, minlength=len(prototypes)).astype(np.float64)
     radii = np.sqrt(np.maximum(sizes, sizes.mean() / 10 + 1e-9))  # a tiny category stays visible
     radii *= np.sqrt(4 * FILLED / np.pi / (radii**2).sum())  # the map has area 4
-    centres, radii = _apart(_lay_out(prototypes.astype(np.float64), seed), radii)
+    plane = _lay_out(prototypes.astype(np.float64), seed)
+    centres, radii = _apart(plane, radii) if len(radii) <= MANY else _grid(plane)
     axes, levels = _directions(features, prototypes, category, centres, seed)
     positions = np.empty((len(features), 2), dtype=np.float32)
     rows = max(1, CELLS // max(len(prototypes), features.shape[1]))
@@ -71,7 +75,7 @@ def _lay_out(prototypes: Array, seed: int) -> Array:
     plane[:, :width] = left[:, :width] * scale[:width]
     # The sign of a component is arbitrary; the largest entry is made positive.
     plane *= np.where(plane[np.abs(plane).argmax(axis=0), [0, 1]] < 0, -1, 1)
-    if count > 5 and scale[0] > 1e-9:
+    if 5 < count <= MANY and scale[0] > 1e-9:
         start = plane / plane.std(axis=0).max() * 1e-4
         perplexity = min(PERPLEXITY, (count - 1) / 3)
         plane = embed(prototypes, start, perplexity, seed)
@@ -119,6 +123,23 @@ def _apart(centres: Array, radii: Array) -> tuple[Array, Array]:
     highest = (centres + radii[:, None]).max(axis=0)
     size = max(1e-12, float((highest - lowest).max()) / 2)
     return (centres - (lowest + highest) / 2) / size, radii / size
+
+
+def _grid(centres: Array) -> tuple[Array, Array]:
+    """Return many centres on a square grid, and radii that fill it; quick, whatever their number.
+
+    Columns hold centres of similar first coordinates, sorted by their second one.
+    """
+    count = len(centres)
+    side = math.ceil(math.sqrt(count))
+    by_column = np.argsort(centres[:, 0], kind="stable")
+    placed = np.empty((count, 2))
+    for column, start in enumerate(range(0, count, side)):
+        members = by_column[start : start + side]
+        members = members[np.argsort(centres[members, 1], kind="stable")]
+        placed[members, 0], placed[members, 1] = column, np.arange(len(members))
+    radius = 1 / side  # half of a cell
+    return (2 * placed + 1) / side - 1, np.full(count, radius / GAP)
 
 
 def _distances(centres: Array) -> Array:
@@ -192,7 +213,9 @@ def _directions(
         basis = start
         for _ in range(6):
             basis = np.linalg.qr(residual.T @ (residual @ basis))[0]
-        axes[category] = basis @ _turn(basis, prototypes, category, centres)
+        axes[category] = basis
+        if count <= MANY:
+            axes[category] = basis @ _turn(basis, prototypes, category, centres)
         along = residual @ axes[category]  # [n, 2]
         levels[category] = np.quantile(along, np.linspace(0, 1, LEVELS), axis=0).T
     return axes, levels

@@ -86,33 +86,55 @@ def link_number(texts: int, k: int) -> int:
     return max(2, min(MAX_LINKS, round(texts / k)))
 
 
-def link_counts(neighbours: Tensor, labels: Tensor, k: int) -> Tensor:
-    """Return how many neighbour links [K, K] go from texts of one category to another."""
-    start = labels[:, None].expand_as(neighbours).reshape(-1)
-    end = labels[neighbours].reshape(-1)
-    return (start * k + end).bincount(minlength=k * k).view(k, k).double()
-
-
-def mixing_ratios(links: Tensor, sizes: Tensor) -> Tensor:
-    """Return the mixing ratio of each pair of categories [K, K], zero on the diagonal.
+def mixing_ratios(crossing: Tensor, inside: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """Return the mixing ratio of pairs of categories, zero where one of them is empty.
 
     For categories a and b with L links among them, n texts each: the share of links that cross,
     (L_ab + L_ba) / (L_aa + L_ab + L_ba + L_bb), divided by 2 n_a n_b / (n_a + n_b)^2, the share if
     links ended at random among the texts of both.
 
+    Parameters
+    ----------
+    crossing, inside : Tensor
+        Links of each pair that cross, L_ab + L_ba, and that do not, L_aa + L_bb.
+    one, other : Tensor
+        Texts of both categories of each pair.
+
     Examples
     --------
     >>> import torch
-    >>> links = torch.tensor([[5.0, 5.0], [5.0, 5.0]])
-    >>> mixing_ratios(links, torch.tensor([10.0, 10.0])).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
+    >>> ten = torch.tensor([10.0])
+    >>> mixing_ratios(ten, ten, ten, ten).tolist()
+    [1.0]
     """
-    crossing, inside = links + links.T, links.diagonal()
-    share = crossing / (crossing + inside[:, None] + inside).clamp(min=1)
-    both = (sizes[:, None] + sizes).clamp(min=1)
-    ratios = share / (2 * sizes[:, None] * sizes / both.square()).clamp(min=1e-9)
-    empty = sizes == 0
-    return ratios.fill_diagonal_(0).masked_fill_(empty[:, None] | empty, 0)
+    share = crossing / (crossing + inside).clamp(min=1)
+    mixed = 2 * one * other / (one + other).clamp(min=1).square()
+    return (share / mixed.clamp(min=1e-9)).masked_fill_((one == 0) | (other == 0), 0)
+
+
+def _ends(neighbours: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the categories that each neighbour link starts and ends in."""
+    return labels[:, None].expand_as(neighbours).reshape(-1), labels[neighbours].reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class NovelLinks:
+    """Neighbour links of the novel categories; known ones, which may be many, have no rows."""
+
+    crossing: Tensor  # [K - M, K], links between a novel and any category, in both directions
+    inside: Tensor  # [K], links within a category
+
+
+def novel_links(neighbours: Tensor, labels: Tensor, k: int, known: int) -> NovelLinks:
+    """Count the links that start or end in a novel category, and those within each category."""
+    start, end = _ends(neighbours, labels)
+    crossing = torch.zeros((k - known) * k, dtype=torch.int64, device=labels.device)
+    for one, other in ((start, end), (end, start)):
+        novel = one >= known
+        pairs = (one[novel] - known) * k + other[novel]
+        crossing += pairs.bincount(minlength=len(crossing))
+    inside = start[start == end].bincount(minlength=k)
+    return NovelLinks(crossing.view(k - known, k).double(), inside.double())
 
 
 def known_samples(
@@ -120,17 +142,41 @@ def known_samples(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mixing ratios of halves of known categories, and of pairs of known categories."""
     sizes = labels.bincount(minlength=k).double()
-    pairs = mixing_ratios(link_counts(neighbours, labels, k), sizes)[:known, :known]
     unpinned = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     halves = split_clusters(points, labels, class_means(points, labels, k), unpinned, seed=seed)
-    cut = labels + k * halves.in_second
-    cut_sizes = cut.bincount(minlength=2 * k).double()
-    cut_ratios = mixing_ratios(link_counts(neighbours, cut, 2 * k), cut_sizes)
-    large = torch.minimum(cut_sizes[:known], cut_sizes[k : k + known]) >= MIN_HALF
-    one = cut_ratios[:known, k : k + known].diagonal()[large]
+    second = labels[halves.in_second].bincount(minlength=k)[:known].double()
+    first = sizes[:known] - second
+    start, end = _ends(neighbours, labels)
+    within = start == end
+    crosses = (halves.in_second[:, None] != halves.in_second[neighbours]).reshape(-1)
+    crossing = start[within & crosses].bincount(minlength=k)[:known].double()
+    inside = start[within & ~crosses].bincount(minlength=k)[:known].double()
+    one = mixing_ratios(crossing, inside, first, second)[torch.minimum(first, second) >= MIN_HALF]
     rivals = min(RIVALS, known - 1)
-    two = pairs.topk(rivals, dim=1).values[sizes[:known] >= MIN_HALF] if rivals > 0 else pairs[:0]
+    if rivals <= 0:
+        return one.cpu().numpy(), np.empty(0)
+    two = _closest_pairs(start, end, sizes[:known], rivals)[sizes[:known] >= MIN_HALF]
     return one.cpu().numpy(), two.flatten().cpu().numpy()
+
+
+def _closest_pairs(start: Tensor, end: Tensor, sizes: Tensor, count: int) -> Tensor:
+    """Return the `count` largest mixing ratios [M, count] of each known category with another."""
+    known = len(sizes)
+    inside = start[(start == end) & (start < known)].bincount(minlength=known).double()
+    chosen = (start < known) & (end < known) & (start != end)
+    both = torch.cat([start[chosen] * known + end[chosen], end[chosen] * known + start[chosen]])
+    pairs, crossing = both.unique(return_counts=True)  # only pairs with a link: there may be many
+    one, other = pairs // known, pairs % known
+    ratios = mixing_ratios(crossing.double(), inside[one] + inside[other], sizes[one], sizes[other])
+    order = ratios.argsort(descending=True, stable=True)
+    order = order[one[order].argsort(stable=True)]  # by category, the largest ratio first
+    numbers = one.bincount(minlength=known)
+    place = torch.arange(len(order), device=order.device)
+    place -= (numbers.cumsum(0) - numbers)[one[order]]
+    kept = order[place < count]
+    largest = torch.zeros(known, count, dtype=torch.float64, device=sizes.device)
+    largest[one[kept], place[place < count]] = ratios[kept]
+    return largest
 
 
 def separation(one: np.ndarray, two: np.ndarray, threshold: float) -> float:
@@ -178,7 +224,7 @@ class Merger:
     k: int  # categories left before this merger, small ones not counted
 
 
-def merge_path(links: Tensor, sizes: Tensor, known: int) -> tuple[list[Merger], int]:
+def merge_path(links: NovelLinks, sizes: Tensor, known: int) -> tuple[list[Merger], int]:
     """Return the mergers down to the lowest threshold, and the number of categories after them.
 
     The pair with the largest mixing ratio is merged first; a known category is never given up. A
@@ -186,26 +232,32 @@ def merge_path(links: Tensor, sizes: Tensor, known: int) -> tuple[list[Merger], 
 
     Parameters
     ----------
-    links : Tensor of shape [K, K]
-        Neighbour links between the categories, see `link_counts`.
+    links : NovelLinks
+        Neighbour links between the categories, see `novel_links`.
     sizes : Tensor of shape [K]
     known : int
     """
-    links, sizes, k = links.clone(), sizes.clone(), len(sizes)
+    crossing, inside = links.crossing.clone(), links.inside.clone()
+    sizes, k = sizes.clone(), len(sizes)
     is_known = torch.arange(k) < known
     path: list[Merger] = []
     while True:
         count = max(1, int((is_known | (sizes >= MIN_SIZE)).sum()))
-        ratios = mixing_ratios(links, sizes)
-        ratios[:known] = 0
+        if known == k:
+            return path, count
+        ratios = mixing_ratios(crossing, inside[known:, None] + inside, sizes[known:, None], sizes)
+        ratios.diagonal(known).fill_(0)  # a category with itself
         ratio, pair = float(ratios.max()), int(ratios.argmax())
         if ratio <= THRESHOLDS[0]:
             return path, count
-        given_up, kept = divmod(pair, k)
+        row, kept = divmod(pair, k)
+        given_up = known + row
         path.append(Merger(ratio, given_up, kept, count))
-        links[kept] += links[given_up]
-        links[:, kept] += links[:, given_up]
-        links[given_up], links[:, given_up] = 0, 0
+        inside[kept] += crossing[row, kept] + inside[given_up]
+        if kept >= known:
+            crossing[kept - known] += crossing[row]
+        crossing[:, kept] += crossing[:, given_up]
+        crossing[row], crossing[:, given_up], inside[given_up] = 0, 0, 0
         sizes[kept] += sizes[given_up]
         sizes[given_up] = 0
 
@@ -256,8 +308,8 @@ def estimate_by_merging(
     known = int(targets.max()) + 1
     neighbours = neighbours[:, : link_number(len(labels), k)]
     one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
-    # A few hundred categories at most: on the host, where single numbers are read quickly.
-    links = link_counts(neighbours, labels, k).cpu()
+    # A few hundred novel categories at most: on the host, where single numbers are read quickly.
+    links = novel_links(neighbours.cpu(), labels.cpu(), k, known)
     sizes = labels.bincount(minlength=k).double().cpu()
     path, last = merge_path(links, sizes, known)
 
