@@ -86,6 +86,30 @@ def test_names_from_the_endpoint_are_in_every_file_of_the_run(
     assert not any("secret-key" in p.read_text() for p in run.rglob("*.json*"))
 
 
+@pytest.mark.parametrize("equals", [False, True])
+def test_credentials_in_the_address_are_in_no_file_and_no_output(
+    table: Path,
+    tiny_encoder: str,
+    server: FakeEndpoint,
+    capsys: pytest.CaptureFixture[str],
+    equals: bool,
+) -> None:
+    url = server.url.replace("http://", "http://someone:PASSWORD@") + "?api_key=APIKEY"
+    flags = [f"--name-with={url}"] if equals else ["--name-with", url]
+    code, run = discover(table, tiny_encoder, *flags, "--name-model", "tiny", "--verbose")
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    assert server.paths[0].endswith("?api_key=APIKEY")
+    about = json.loads((run / "run.json").read_text())
+    assert "***@127.0.0.1" in about["command"]
+    assert main(["info", str(run)]) == 0
+    printed = output.out + output.err + capsys.readouterr().out
+    for secret in ("PASSWORD", "APIKEY", "someone"):
+        assert secret not in printed
+        for file in run.rglob("*"):
+            assert file.is_dir() or secret.encode() not in file.read_bytes(), file
+
+
 def test_failing_endpoint_keeps_keyword_names_with_a_note(
     table: Path, tiny_encoder: str, server: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

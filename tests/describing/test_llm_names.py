@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from support.endpoint import Answer, FakeEndpoint, chat, keyword_of
 
+from benchmarks.torture.endpoints import BEHAVIOURS, misbehaving
 from newfound.describing import llm_names as naming
-from newfound.describing.llm_names import check_endpoint, names_from_endpoint
+from newfound.describing.llm_names import Endpoint, check_endpoint, names_from_endpoint
 from newfound.errors import InputError
 from newfound.result import Category
 
@@ -202,6 +203,56 @@ def test_slow_server_times_out(endpoint: FakeEndpoint) -> None:
     release.set()
     assert names == ["Refund"]
     assert "no answer within 0.2 seconds" in notes[0]
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+def test_limit_is_on_the_whole_request(behaviour: str) -> None:
+    with misbehaving(BEHAVIOURS[behaviour]) as url:
+        begun = time.monotonic()
+        found, notes = names_from_endpoint(CATEGORIES[1:2], url, "tiny", None, timeout=0.5)
+        assert time.monotonic() - begun < 2 * 0.5 + 1  # two tries
+    if behaviour == "hostile_name":
+        assert found[0].name == "cmd|'/c calc'!A1 [31m2J<script>window.hacked = 1</script>"
+        return
+    assert found == CATEGORIES[1:2]
+    assert "named by its keywords" in notes[0]
+    assert "leaked" not in " ".join(notes)
+
+
+def test_requests_that_are_given_up_leave_no_threads() -> None:
+    before = set(threading.enumerate())
+    with misbehaving(BEHAVIOURS["slow_headers"]) as url:
+        names_from_endpoint(CATEGORIES[1:2], url, "tiny", None, timeout=0.3)
+        deadline = time.monotonic() + 3
+        while len(_requests(before)) > 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not _requests(before)
+
+
+def _requests(before: set[threading.Thread]) -> list[threading.Thread]:
+    """Return the threads that send requests."""
+    new = set(threading.enumerate()) - before
+    return [thread for thread in new if "timed_request" in str(getattr(thread, "_target", ""))]
+
+
+def test_credentials_in_the_address_are_sent_but_not_shown(endpoint: FakeEndpoint) -> None:
+    host = endpoint.url.removeprefix("http://")
+    endpoint.reply = lambda body: (500, b"")
+    endpoint.url = f"http://user:p%40ss@{host}?api_key=hidden"
+    _, notes = name(endpoint, CATEGORIES[1:2], key=None)
+    assert endpoint.paths[0] == "/v1/chat/completions?api_key=hidden"
+    assert endpoint.headers[0]["Authorization"] == "Basic dXNlcjpwQHNz"  # user:p@ss
+    assert not any(secret in " ".join(notes) for secret in ("p%40ss", "p@ss", "hidden"))
+    assert "p%40ss" not in repr(Endpoint(endpoint.url, "tiny"))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:hidden@h:x/v1", "u:hidden@h", "http://u:hid den@h", "ftp://h?k=hidden"]
+)
+def test_error_on_an_address_does_not_show_its_credentials(url: str) -> None:
+    with pytest.raises(InputError, match="is not a valid URL") as caught:
+        check_endpoint(url)
+    assert "hid" not in str(caught.value)
 
 
 def test_closed_connection_keeps_keyword_names() -> None:

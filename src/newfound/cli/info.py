@@ -6,6 +6,7 @@ from typing import Any
 
 from newfound.cli.flags import Commands, add_output_flags, add_run_folder, new_command
 from newfound.cli.output import Output, category_table, pairs, run_value
+from newfound.cli.printing import printable
 from newfound.wording import plural
 
 
@@ -22,7 +23,7 @@ def run(options: argparse.Namespace) -> None:
 
     result = read_run(options.folder)
     value = run_value(options.folder, result)
-    lines = [category_table(result.categories), *_lines(value, result.versions)]
+    lines = [category_table(result.categories), *map(printable, _lines(value, result.versions))]
     Output(options).result(value, "\n".join(lines))
 
 

@@ -27,7 +27,9 @@ from newfound.cli import (
     predict,
     report,
 )
+from newfound.cli.printing import printable
 from newfound.errors import InputError
+from newfound.redaction import redacted
 from newfound.wording import closest
 
 # In the order in which --help lists them.
@@ -51,7 +53,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"
-        print(f"newfound: {_one_line(message)}{stop} see `{self.prog} --help`", file=sys.stderr)
+        _complain(f"{message}{stop} see `{self.prog} --help`")
         sys.exit(2)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -109,7 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
-    options.command_line = "newfound " + " ".join(map(shlex.quote, arguments))
+    # The command is stored in the run, so a key in an address is left out.
+    options.command_line = "newfound " + " ".join(shlex.quote(redacted(a)) for a in arguments)
     if options.run is not bench.run:  # benchmarks measure the library without these settings
         _prepare_process()
     try:
@@ -117,18 +120,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except InputError as error:
-        print(f"newfound: {_one_line(str(error))}", file=sys.stderr)
+        _complain(str(error))
         return 2
     except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         return 0
     except OSError as error:  # for example a full disk
         what = f"{error.filename}: " if error.filename else ""
-        print(f"newfound: {what}{_one_line(error.strerror or str(error))}", file=sys.stderr)
+        _complain(f"{what}{error.strerror or error}")
         _drop_output()
         return 2
     except KeyboardInterrupt as interrupt:  # the message states what was written
-        print(f"newfound: interrupted; {str(interrupt) or 'nothing was written'}", file=sys.stderr)
+        _complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
         return 130
 
 
@@ -166,5 +169,7 @@ def _drop_output() -> None:
         return
 
 
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
+def _complain(message: str) -> None:
+    """Print an error on one line, without credentials and control characters."""
+    one_line = " ".join(redacted(message).split())
+    print(f"newfound: {printable(one_line)}", file=sys.stderr)

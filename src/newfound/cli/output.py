@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from newfound.cli.printing import printable, printable_json, printable_lines
 from newfound.files import without_nan
 from newfound.progress import Stages
 
@@ -31,21 +32,21 @@ class Output:
         """Print notes, unless --quiet is given."""
         if not self.quiet:
             for note in notes:
-                print(f"note: {note}", file=sys.stderr)
+                print(printable(f"note: {note}"), file=sys.stderr)
 
     def progress(self, text: str) -> None:
         """Print a line on the progress, unless --quiet is given."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable_lines(text), file=sys.stderr, flush=True)
 
     def problem(self, text: str) -> None:
         """Print a line on a failure, also if --quiet is given."""
-        print(text, file=sys.stderr, flush=True)
+        print(printable_lines(text), file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """Print a line if --verbose is given."""
         if self.verbose:
-            print(text, file=sys.stderr, flush=True)
+            print(printable_lines(text), file=sys.stderr, flush=True)
 
     def settings(self, settings: Mapping[str, Any]) -> None:
         """Print settings if --verbose is given, those of the method last."""
@@ -61,11 +62,15 @@ class Output:
     def introduction(self, text: str) -> None:
         """Print an introduction before the result, unless --quiet is given."""
         if not self.quiet:
-            print(text, file=sys.stderr if self.json else sys.stdout, flush=True)
+            stream = sys.stderr if self.json else sys.stdout
+            print(printable_lines(text), file=stream, flush=True)
 
     def result(self, value: Mapping[str, Any], text: str) -> None:
-        """Print the result, as JSON or as text."""
-        print(json_line(value) if self.json else text)
+        """Print the result, as JSON or as text.
+
+        Line feeds in `text` end lines; one that comes from the user's data must be escaped before.
+        """
+        print(json_line(value) if self.json else printable_lines(text))
 
 
 def pairs(settings: Mapping[str, Any]) -> str:
@@ -77,7 +82,8 @@ def json_line(value: Mapping[str, Any]) -> str:
     """Return a value as one line of JSON that standard output can print."""
     # Characters that standard output cannot encode are escaped, as JSON allows.
     escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(without_nan(value), ensure_ascii=escape)
+    # So are control characters that JSON allows, such as DEL and C1, because terminals obey them.
+    return printable_json(json.dumps(without_nan(value), ensure_ascii=escape))
 
 
 def category_table(categories: Iterable["Category"]) -> str:
@@ -86,7 +92,7 @@ def category_table(categories: Iterable["Category"]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="", pad_edge=False)
     for title in ("kind", "size", "name", "keywords"):
         table.add_column(title, justify="right" if title == "size" else "left", overflow="fold")
     for category in sorted(categories, key=lambda c: (c.kind, -c.size)):
@@ -96,8 +102,9 @@ def category_table(categories: Iterable["Category"]) -> str:
             category.name,
             ", ".join(category.keywords[:5]),
         )
-        table.add_row(*map(Text, cells))  # text, not markup: a label may hold square brackets
-    console = Console(width=None if sys.stdout.isatty() else 110)
+        # Text, not markup: a label may hold square brackets.
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console = Console(width=None if sys.stdout.isatty() else 110, color_system=None)
     with console.capture() as captured:
         console.print(table)
     return captured.get().rstrip("\n")

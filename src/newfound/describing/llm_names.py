@@ -9,15 +9,16 @@ import re
 import time
 import unicodedata
 import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from newfound.describing.names import same_name
+from newfound.describing.timed_request import TooLongError, post
 from newfound.errors import InputError
+from newfound.redaction import redacted
 from newfound.result import Category
 from newfound.wording import plural
 
@@ -44,14 +45,15 @@ class Endpoint:
     Attributes
     ----------
     url : str
-        Base URL (".../v1") or full URL (".../chat/completions").
+        Base URL (".../v1") or full URL (".../chat/completions"). It may carry a user name and a
+        password, or a key as a query parameter; neither is stored or shown.
     model : str
         Name of the language model.
     key : str or None
         API key, sent as a bearer token and never shown.
     """
 
-    url: str
+    url: str = field(repr=False)
     model: str
     key: str | None = field(default=None, repr=False)
 
@@ -65,13 +67,6 @@ class _NoNameError(Exception):
         self.final = final  # another request would fail in the same way
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as an error: following it would send texts and key to another host."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
 def check_endpoint(url: str) -> None:
     """Raise InputError for an invalid URL, before any long computation."""
     try:
@@ -79,9 +74,12 @@ def check_endpoint(url: str) -> None:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or re.search(r"[\s\x00-\x1f]", url):
+    blank = re.search(r"[\s\x00-\x1f]", url)
+    if not usable or blank:
+        # Credentials can be told apart only in an address that has its usual form.
+        shown = f" {redacted(url)!r}" if "://" in url and not blank else ""
         raise InputError(
-            f"the naming endpoint {url!r} is not a valid URL; give one such as "
+            f"the naming endpoint{shown} is not a valid URL; give one such as "
             "http://localhost:8000/v1"
         )
 
@@ -98,7 +96,7 @@ def names_from_endpoint(
     url, model, key
         As in `Endpoint`; notes never contain the key.
     timeout : float, default 30
-        Seconds to wait for one answer.
+        Limit in seconds on each request, from the name lookup to the last byte of the answer.
 
     Returns
     -------
@@ -195,26 +193,15 @@ def _ask(category: Category, url: str, model: str, key: str | None, timeout: flo
 
 def _post(url: str, body: dict[str, Any], key: str | None, timeout: float) -> bytes:
     """Return the answer of the endpoint to one request."""
-    address = url.rstrip("/")
-    if not address.endswith("/chat/completions"):
-        address += "/chat/completions"
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
     # A text may contain a lone surrogate, which UTF-8 cannot encode, so everything is escaped.
     data = json.dumps(body, ensure_ascii=True).encode("ascii")
-    opener = urllib.request.build_opener(_NoRedirect)
-    deadline = time.monotonic() + timeout
-    answer = b""
     try:
-        request = urllib.request.Request(address, data=data, headers=headers, method="POST")
-        with opener.open(request, timeout=timeout) as response:
-            while part := response.read1(65_536):
-                answer += part
-                if len(answer) > LONGEST_ANSWER:
-                    raise _NoNameError("the answer is too long")
-                if time.monotonic() > deadline:
-                    raise TimeoutError
+        return post(_address(url), data, headers, seconds=timeout, most_bytes=LONGEST_ANSWER)
+    except TooLongError as error:
+        raise _NoNameError("the answer is too long") from error
     except urllib.error.HTTPError as error:
         refused = error.code in (401, 403, 404) or 300 <= error.code < 400
         raise _NoNameError(f"HTTP error {error.code}", down=True, final=refused) from error
@@ -230,7 +217,15 @@ def _post(url: str, body: dict[str, Any], key: str | None, timeout: float) -> by
         raise _NoNameError(
             "the address or the key cannot be sent", down=True, final=True
         ) from error
-    return answer
+
+
+def _address(url: str) -> str:
+    """Return the address that requests are sent to; a query stays at its end."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    if not path.endswith("/chat/completions"):
+        path += "/chat/completions"
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
 def _content(answer: bytes) -> str:

@@ -1,0 +1,1 @@
+"""`make torture`: faults of many kinds, and a count of what they broke. One module per family."""
