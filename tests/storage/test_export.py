@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from support.fake_run import EVIL, write_fake_run
 
 from newfound.cli.main import main
+from newfound.data.corpus import clean_text
+from newfound.data.tables import read_tables
 from newfound.errors import InputError
 from newfound.result import Result
 from newfound.storage.export import (
@@ -94,10 +96,21 @@ def check_labelstudio(path: Path) -> tuple[list[dict], list[str]]:
 
 def test_csv_has_every_text_unchanged(evil_run: Result, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    export_result(evil_run, out, "csv")
+    export_result(evil_run, out, "csv", raw_cells=True)
     rows = read_csv(out)
     assert [row["label"] for row in rows] == evil_run.labels.tolist()
     assert [row["text"] for row in rows] == evil_run.corpus.texts
+
+
+def test_csv_protects_formulas(evil_run: Result, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    export_result(evil_run, out, "csv")
+    cells = [cell for row in read_csv(out) for cell in row.values()]
+    assert any(cell.startswith("'=cmd|") for cell in cells)
+    assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for cell in cells)
+    read = read_tables([out]).corpus
+    assert read.texts == [clean_text(text) for text in evil_run.corpus.texts]
+    assert read.labels == [clean_text(label) for label in evil_run.labels]
 
 
 def test_labelstudio_has_labels_as_annotations_and_predictions(run: Result, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ from newfound.versions import versions
 def task() -> SmallTask:
     task = small_task()
     # Texts that a careless writer of CSV would break.
-    odd = ['say "cash", please', "two\nlines\r\nor three\rof rain", "=1+2 song", "NA", "None"]
+    odd = ['say "cash", please', "two\nlines\r\nor three\rof rain", "=1+2 song", "NA", "None",
+           "'=1+2 song", "''+1 rain", "'quoted' song", "\t@sum day", " -1 sun"]  # fmt: skip
     return SmallTask(
         [*task.texts, *odd],
         [*task.labels, *[None] * len(odd)],
@@ -68,7 +69,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_assignments_have_one_row_per_text(
     result: Result, corpus: Corpus, task: SmallTask, tmp_path: Path
 ) -> None:
-    write_run(result, tmp_path)
+    write_run(result, tmp_path, raw_cells=True)
     rows = rows_of(tmp_path / "assignments.csv")
     assert [row["id"] for row in rows] == corpus.ids
     assert [row["text"] for row in rows] == task.texts
@@ -86,7 +87,7 @@ def test_assignments_have_one_row_per_text(
 def test_parquet_equals_csv(result: Result, corpus: Corpus, tmp_path: Path) -> None:
     for name in ("csv", "parquet"):
         (tmp_path / name).mkdir()
-        write_run(result, tmp_path / name, table_format=name)
+        write_run(result, tmp_path / name, table_format=name, raw_cells=True)
     assert not (tmp_path / "parquet" / "assignments.csv").exists()
     table = pd.read_parquet(tmp_path / "parquet" / "assignments.parquet")
     rows = rows_of(tmp_path / "csv" / "assignments.csv")
@@ -227,6 +228,30 @@ def test_read_run_returns_the_written_result(
         np.testing.assert_array_equal(getattr(read, name), getattr(wanted, name), name)
     assert read.model is None
     assert read.training_features is None
+
+
+@pytest.mark.parametrize("raw_cells", [False, True])
+def test_formulas_are_protected_in_csv_files_and_read_back_as_they_were(
+    result: Result, tmp_path: Path, raw_cells: bool
+) -> None:
+    write_run(result, tmp_path, raw_cells=raw_cells)
+    assert read_run(tmp_path).corpus == result.corpus
+    cells = [row["text"] for row in rows_of(tmp_path / "assignments.csv")]
+    shown = [row["examples"] for row in rows_of(tmp_path / "categories.csv")]
+    if raw_cells:
+        assert cells == list(result.corpus.texts)
+    else:
+        assert "'=1+2 song" in cells
+        assert not any(cell.lstrip()[:1] in ("=", "+", "-", "@") for cell in [*cells, *shown])
+    assert records_of(tmp_path)["raw_cells"] is raw_cells
+
+
+def test_run_of_an_earlier_version_has_raw_cells(result: Result, tmp_path: Path) -> None:
+    write_run(result, tmp_path, raw_cells=True)
+    records = records_of(tmp_path)
+    del records["raw_cells"]
+    (tmp_path / "run.json").write_text(json.dumps(records))
+    assert read_run(tmp_path).corpus == result.corpus
 
 
 @pytest.mark.parametrize("table_format", ["csv", "parquet"])

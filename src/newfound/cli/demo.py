@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> None:
         f"{plural(len(corpus.known), 'category', 'categories')}; "
         f"{plural(hidden, 'more category is', 'more categories are')} hidden among the others."
     )
-    options.format, options.command_line = "csv", f"{DEMO} -o {options.out}"
+    options.format, options.raw_cells = "csv", False
+    options.command_line = f"{DEMO} -o {options.out}"
     discover_corpus(options, output, corpus, [], force=True, truth=truth)
 
 

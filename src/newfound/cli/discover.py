@@ -117,7 +117,7 @@ def discover_corpus(
             command=options.command_line,
         )
         with stages.stage("writing the run"):
-            write_run(result, folder, table_format=options.format)
+            write_run(result, folder, table_format=options.format, raw_cells=options.raw_cells)
             write_report(result, folder / "report.html", name=str(options.out))
     value = run_value(options.out, result)
     output.result(value, _text(value, result.categories, time.perf_counter() - begun))

@@ -7,6 +7,7 @@ from newfound.cli.flags import (
     Commands,
     add_force,
     add_output_flags,
+    add_raw_cells,
     add_run_folder,
     new_command,
 )
@@ -63,6 +64,7 @@ def add_parser(commands: Commands) -> None:
         action="store_true",
         help="export also texts that are marked as fitting nowhere, which are left out otherwise",
     )
+    add_raw_cells(command)
     add_force(command, "existing files")
     add_output_flags(command)
 
@@ -85,6 +87,7 @@ def run(options: argparse.Namespace) -> None:
             kind=options.kind,
             min_probability=options.min_probability,
             with_outside=options.with_outside,
+            raw_cells=options.raw_cells,
             force=options.force,
         )
     output.notes(notes)

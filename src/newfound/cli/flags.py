@@ -92,9 +92,20 @@ def add_columns(command: argparse.ArgumentParser, roles: Sequence[str]) -> None:
 
 
 def add_tables(command: argparse.ArgumentParser) -> None:
-    """Add the tables to read and the flags for their column names."""
+    """Add the tables to read and the flags for their columns and cells."""
     command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="table of texts")
     add_columns(command, ("text", "label", "id"))
+    add_raw_cells(command)
+
+
+def add_raw_cells(command: argparse.ArgumentParser) -> None:
+    """Add --raw-cells to a command that reads or writes CSV files."""
+    command.add_argument(
+        "--raw-cells",
+        action="store_true",
+        help="leave the cells of CSV and TSV files as they are (default: where a spreadsheet would "
+        "run a cell as a formula, an apostrophe is written before it, and removed when it is read)",
+    )
 
 
 def add_run_flags(

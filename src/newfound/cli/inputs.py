@@ -98,5 +98,6 @@ def _read(
         text_column=getattr(options, "text_column", None),
         label_column=getattr(options, "label_column", None),
         id_column=id_column,
+        raw_cells=options.raw_cells,
     )
     return read.corpus, list(read.notes)

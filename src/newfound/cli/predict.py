@@ -13,6 +13,7 @@ from newfound.cli.flags import (
     add_force,
     add_marking,
     add_output_flags,
+    add_raw_cells,
     add_run_folder,
     new_command,
 )
@@ -66,6 +67,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
+    add_raw_cells(command)
     add_marking(command)
     add_device(command)
     command.add_argument(
@@ -84,7 +86,8 @@ def run(options: argparse.Namespace) -> None:
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
-    writer = None if out is None else TableWriter(out, COLUMNS)  # rejects an unknown file type
+    # Made first, because it rejects an unknown file type.
+    writer = None if out is None else TableWriter(out, COLUMNS, raw_cells=options.raw_cells)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     rule = marking_options(options)
@@ -100,7 +103,9 @@ def run(options: argparse.Namespace) -> None:
             "predictions on standard output are JSON Lines already; omit --json, or name the table "
             "to write with -o OUT"
         )
-    table = None if piped else stream_table(Path(options.table), **columns)
+    table = None
+    if not piped:
+        table = stream_table(Path(options.table), raw_cells=options.raw_cells, **columns)
     with output.stages().stage("loading the model"):
         model, notes = _load(options, *rule)
     notes += [] if table is None else table.notes

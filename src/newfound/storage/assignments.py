@@ -11,6 +11,7 @@ import numpy as np
 from newfound.data.corpus import Corpus
 from newfound.data.tables import TableWriter
 from newfound.data.tables.delimited import LONGEST_FIELD
+from newfound.data.tables.formulas import unprotected
 from newfound.errors import InputError
 from newfound.result import Category, Result
 from newfound.storage.formats import AGAIN
@@ -37,7 +38,7 @@ class Assignments:
     fits_nowhere: np.ndarray | None  # bool [N]; also None without outside and false_alarms
 
 
-def write_assignments(result: Result, path: Path) -> None:
+def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) -> None:
     """Write one row per text, in the format given by the file extension."""
     columns = {
         "id": result.corpus.ids,
@@ -52,7 +53,7 @@ def write_assignments(result: Result, path: Path) -> None:
         "y": result.map_positions[:, 1],
     }
     kinds = {name: float if name in NUMBERS else str for name in columns}
-    with TableWriter(path, kinds) as writer:
+    with TableWriter(path, kinds, raw_cells=raw_cells) as writer:
         writer.write(columns)
 
 
@@ -77,9 +78,13 @@ def find_assignments(folder: Path) -> Path | None:
     return None
 
 
-def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
+def read_assignments(
+    path: Path, categories: Sequence[Category], *, raw_cells: bool = False
+) -> Assignments:
     """Read and check the table; errors name the row."""
     table = _read_columns(path)
+    if path.suffix == ".csv" and not raw_cells:
+        table = {name: list(map(unprotected, column)) for name, column in table.items()}
     by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
     by_name = {c.name: position for position, c in enumerate(categories)}
     keys = list(zip(table["kind"], table["category"], strict=True))

@@ -24,7 +24,9 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def write_categories(categories: Sequence[Category], folder: Path) -> None:
+def write_categories(
+    categories: Sequence[Category], folder: Path, *, raw_cells: bool = False
+) -> None:
     """Write categories.csv and categories.json."""
     rows = [asdict(category) for category in categories]
     for row in rows:
@@ -33,7 +35,7 @@ def write_categories(categories: Sequence[Category], folder: Path) -> None:
     kinds: dict[str, type] = dict.fromkeys(names, str)
     kinds |= dict.fromkeys((*NUMBERS, "fit"), float)
     kinds |= dict.fromkeys((*COUNTS, "fits_nowhere"), int)
-    with TableWriter(folder / "categories.csv", kinds) as writer:
+    with TableWriter(folder / "categories.csv", kinds, raw_cells=raw_cells) as writer:
         writer.write({name: [row[name] for row in rows] for name in names})
     write_json(folder / "categories.json", [asdict(category) for category in categories])
 

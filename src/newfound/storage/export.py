@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -46,6 +47,7 @@ def export_result(
     kind: str = "all",
     min_probability: float = 0.0,
     with_outside: bool = False,
+    raw_cells: bool = False,
     force: bool = False,
 ) -> tuple[list[Path], Selection, list[str]]:
     """Export categories of a result to a file for another tool.
@@ -66,6 +68,9 @@ def export_result(
         Omit texts with a lower probability; labelled texts are always exported.
     with_outside : bool, default False
         Export also texts that are marked as fitting nowhere.
+    raw_cells : bool, default False
+        Whether a CSV file holds texts as they are, also those that a spreadsheet would run as
+        formulas (see `newfound.data.tables.formulas`).
     force : bool, default False
         Replace existing files.
 
@@ -90,7 +95,11 @@ def export_result(
         if path.exists() and not force:
             raise InputError(f"{path} exists; replace it with --force or choose another name")
     chosen = select(result, categories, kind, min_probability, with_outside=with_outside)
-    writers = {"labelstudio": _write_labelstudio, "rasa": _write_rasa, "csv": _write_csv}
+    writers = {
+        "labelstudio": _write_labelstudio,
+        "rasa": _write_rasa,
+        "csv": partial(_write_csv, raw_cells=raw_cells),
+    }
     notes = writers[to](chosen, out)
     if chosen.outside:
         texts = plural(chosen.outside, "text that fits", "texts that fit")
@@ -153,8 +162,8 @@ def select(
     )
 
 
-def _write_csv(chosen: Selection, out: Path) -> list[str]:
-    with TableWriter(out, {"text": str, "label": str}) as table:
+def _write_csv(chosen: Selection, out: Path, *, raw_cells: bool) -> list[str]:
+    with TableWriter(out, {"text": str, "label": str}, raw_cells=raw_cells) as table:
         table.write({"text": chosen.texts, "label": [chosen.names[i] for i in chosen.category]})
     return []
 

@@ -74,7 +74,12 @@ def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
 
 
 def write_run(
-    result: Result, folder: Path, *, table_format: str = "csv", model: bool = True
+    result: Result,
+    folder: Path,
+    *,
+    table_format: str = "csv",
+    model: bool = True,
+    raw_cells: bool = False,
 ) -> None:
     """Write a result into an empty folder.
 
@@ -89,9 +94,13 @@ def write_run(
     model : bool, default True
         Whether to write the model. Without it, the run can be reported and exported, but cannot
         predict.
+    raw_cells : bool, default False
+        Whether CSV files hold texts as they are, also those that a spreadsheet would run as
+        formulas (see `newfound.data.tables.formulas`).
     """
-    write_assignments(result, folder / f"assignments.{table_format}")
-    write_categories(result.categories, folder)
+    table = folder / f"assignments.{table_format}"
+    write_assignments(result, table, raw_cells=raw_cells)
+    write_categories(result.categories, folder, raw_cells=raw_cells)
     lines = [json.dumps(without_nan(line)) for line in result.history]
     write_text(folder / "history.jsonl", "".join(line + "\n" for line in lines))
     if model and result.model is not None:
@@ -99,7 +108,7 @@ def write_run(
 
         save_model(result.model, folder / "model")
     # Written last, because a folder with a run.json is a complete run.
-    write_json(folder / "run.json", _records(result))
+    write_json(folder / "run.json", {**_records(result), "raw_cells": raw_cells})
 
 
 def _records(result: Result) -> dict[str, Any]:
@@ -160,12 +169,14 @@ def read_run(folder: Path) -> Result:
         check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
         estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
         matching = _matching(records["matching"], categories)
+        raw_cells = records.get("raw_cells", True)  # missing in files of earlier versions
+        check_fields({"raw_cells": raw_cells}, {"raw_cells": bool}, "run.json")
     table = find_assignments(folder)
     if table is None:
         raise InputError(
             f"{folder} has no assignments.csv; give the folder that `newfound discover` wrote"
         )
-    read = read_assignments(table, categories)
+    read = read_assignments(table, categories, raw_cells=raw_cells)
     seconds = {stage: value for stage, value in records["seconds"].items() if stage != "total"}
     return Result(
         corpus=read.corpus,

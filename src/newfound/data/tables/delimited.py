@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from newfound.data.tables.columns import looks_like_header
+from newfound.data.tables.formulas import unprotected
 from newfound.data.tables.textfile import TextFile, find_encoding
 from newfound.errors import InputError
 from newfound.wording import plural
@@ -33,6 +34,7 @@ class Delimited:
     file: TextFile
     delimiter: str
     quoted: bool  # False: quotes are ordinary characters
+    protected: bool = False  # apostrophes before formulas are removed
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row."""
@@ -44,10 +46,13 @@ class Delimited:
         _header(records)
         for _, record in _rows(records, len(self.columns)):
             size = len(record)
-            yield tuple([record[place] if place < size else None for place in places])
+            cells = [record[place] if place < size else None for place in places]
+            if self.protected:
+                cells = [None if cell is None else unprotected(cell) for cell in cells]
+            yield tuple(cells)
 
 
-def open_delimited(path: Path, expected: str) -> Delimited:
+def open_delimited(path: Path, expected: str, *, raw_cells: bool = False) -> Delimited:
     """Scan a file once for its columns, delimiter and errors.
 
     Parameters
@@ -55,6 +60,8 @@ def open_delimited(path: Path, expected: str) -> Delimited:
     path : Path
     expected : str
         Delimiter that the file extension suggests.
+    raw_cells : bool, default False
+        Whether apostrophes that protect formulas are kept (see `newfound.data.tables.formulas`).
 
     Returns
     -------
@@ -67,22 +74,42 @@ def open_delimited(path: Path, expected: str) -> Delimited:
     notes = list(file.notes)
     if delimiter != expected:
         notes.append(f"{path}: the columns are separated by a {_DELIMITERS[delimiter]}")
+    quoted = True
     try:
-        columns, rows, found = _scan(file, delimiter, quoted=True)
-        return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=True)
+        scanned = _scan(file, delimiter, quoted=True)
     except _BadQuote as error:
         # TSV files are often written without quoting; in a CSV file that is an error.
         if delimiter != "\t":
             raise InputError(
                 f"{error}: write each quote inside a quoted field twice, and close every quote"
             ) from error
-        columns, rows, found = _scan(file, delimiter, quoted=False)
+        scanned = _scan(file, delimiter, quoted=False)
         notes.append(f"{error}: quotes in this file are read as ordinary characters")
-        return Delimited(path, columns, rows, notes + found, file, delimiter, quoted=False)
+        quoted = False
+    notes += scanned.notes
+    protected = scanned.protected > 0 and not raw_cells
+    if protected:
+        notes.append(
+            f"{path}: {plural(scanned.protected, 'cell has', 'cells have')} an apostrophe before "
+            f"a formula (first: row {scanned.first_protected}): it is not read as part of the cell "
+            "(--raw-cells keeps it)"
+        )
+    return Delimited(path, scanned.columns, scanned.rows, notes, file, delimiter, quoted, protected)
 
 
-def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int, list[str]]:
-    """Return the columns, the number of rows, and notes on unusual rows."""
+@dataclass(frozen=True)
+class _Scanned:
+    """What is known of a file after a first pass."""
+
+    columns: list[str]
+    rows: int
+    notes: list[str]  # on unusual rows
+    protected: int  # cells with an apostrophe before a formula
+    first_protected: int  # row of the first one
+
+
+def _scan(file: TextFile, delimiter: str, quoted: bool) -> _Scanned:
+    """Read the file once and check its rows."""
     path = file.path
     records = _records(file, delimiter, quoted)
     header = _header(records)
@@ -94,6 +121,7 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
     width = len(columns)
     rows = short = first_short = 0
     previous = longest = long_row = 0
+    protected = first_protected = 0
     for rows, (line, record) in enumerate(_rows(records, width), start=1):
         size = len(record)
         if size > width and any(record[width:]):
@@ -108,6 +136,9 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
         if previous and line - previous > longest:
             longest, long_row = line - previous, rows - 1
         previous = line
+        if found := sum(cell[:1] == "'" and unprotected(cell) != cell for cell in record):
+            protected += found
+            first_protected = first_protected or rows
     if rows == 0:
         raise InputError(f"{path}: there is a header but no row: give a table with rows")
     notes = []
@@ -121,7 +152,7 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> tuple[list[str], int,
             f"{path}: row {long_row} spans {longest:,} lines: "
             "if that is wrong, close the quote in it"
         )
-    return columns, rows, notes
+    return _Scanned(columns, rows, notes, protected, first_protected)
 
 
 def _header(records: Iterator[tuple[int, list[str]]]) -> list[str]:

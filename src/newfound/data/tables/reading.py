@@ -46,6 +46,7 @@ def read_tables(
     text_column: str | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
+    raw_cells: bool = False,
 ) -> TableRead:
     """Read tables into one corpus.
 
@@ -57,6 +58,8 @@ def read_tables(
     text_column, label_column, id_column : str, optional
         Names of columns; by default they are guessed for each table. Without an id column the ids
         are row numbers over all tables.
+    raw_cells : bool, default False
+        Whether apostrophes that protect formulas in CSV and TSV files are kept.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def read_tables(
     for position, path in enumerate(paths):
         if path.resolve() in [earlier.resolve() for earlier in paths[:position]]:
             raise InputError(f"{path}: the file is given twice: give it once")
-    sources = [open_source(path) for path in paths]
+    sources = [open_source(path, raw_cells=raw_cells) for path in paths]
     columns = [
         find_columns(
             source.path, source.columns, text=text_column, label=label_column, id=id_column

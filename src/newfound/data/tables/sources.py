@@ -33,13 +33,15 @@ class Source(Protocol):
         """Check the wanted columns, then yield them for every row, None where missing."""
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path, *, raw_cells: bool = False) -> Source:
     """Open a table of any supported format.
 
     Parameters
     ----------
     path : Path
         CSV, TSV or JSON lines, each optionally compressed as .gz, or Parquet.
+    raw_cells : bool, default False
+        Whether apostrophes that protect formulas in CSV and TSV files are kept.
 
     Returns
     -------
@@ -60,9 +62,9 @@ def open_source(path: Path) -> Source:
 
         return open_parquet(path)
     if suffix == ".csv":
-        return open_delimited(path, ",")
+        return open_delimited(path, ",", raw_cells=raw_cells)
     if suffix in (".tsv", ".tab"):
-        return open_delimited(path, "\t")
+        return open_delimited(path, "\t", raw_cells=raw_cells)
     if suffix in (".jsonl", ".ndjson", ".json"):
         return open_json(path, may_be_array=suffix == ".json")
     raise InputError(

@@ -75,6 +75,7 @@ def stream_table(
     text_column: str | None = None,
     id_column: str | None = None,
     chunk: int = 4096,
+    raw_cells: bool = False,
 ) -> TableStream:
     """Check a table and return a stream of its rows.
 
@@ -87,12 +88,14 @@ def stream_table(
         Names of columns; guessed by default.
     chunk : int
         Rows per chunk.
+    raw_cells : bool, default False
+        Whether apostrophes that protect formulas in CSV and TSV files are kept.
 
     Returns
     -------
     TableStream
     """
-    source = open_source(Path(path))
+    source = open_source(Path(path), raw_cells=raw_cells)
     columns = find_columns(
         source.path, source.columns, text=text_column, id=id_column, with_label=False
     )

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from newfound.data.corpus import clean_text
+from newfound.data.tables.formulas import protected
 from newfound.errors import InputError
 from newfound.files import write_atomically
 
@@ -41,6 +42,9 @@ class TableWriter:
         CSV, TSV, JSON lines or Parquet, by the file extension.
     columns : mapping of str to type
         Type of each column: str, int, float or bool.
+    raw_cells : bool, default False
+        Whether CSV and TSV files hold texts as they are. By default, an apostrophe protects a text
+        that a spreadsheet would run as a formula (see `newfound.data.tables.formulas`).
 
     Notes
     -----
@@ -56,10 +60,10 @@ class TableWriter:
     ['id,probability', 'a,0.5', 'b,']
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, type]) -> None:
+    def __init__(self, path: Path, columns: Mapping[str, type], *, raw_cells: bool = False) -> None:
         self.path = Path(path)
         self.columns = dict(columns)
-        self._open = _sink_for(self.path)
+        self._open = _sink_for(self.path, raw_cells)
         if self.path.is_dir():
             raise InputError(f"{self.path}: this is a folder: give the name of a file")
         self._temporary: AbstractContextManager[Path] | None = None
@@ -126,13 +130,13 @@ class TableWriter:
         )
 
 
-def _sink_for(path: Path) -> Callable[[Path, Mapping[str, type]], _Sink]:
+def _sink_for(path: Path, raw_cells: bool) -> Callable[[Path, Mapping[str, type]], _Sink]:
     """Return the function that opens a file of the format that the extension gives."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        return lambda name, columns: _DelimitedSink(name, columns, ",")
+        return lambda name, columns: _DelimitedSink(name, columns, ",", raw_cells)
     if suffix in (".tsv", ".tab"):
-        return lambda name, columns: _DelimitedSink(name, columns, "\t")
+        return lambda name, columns: _DelimitedSink(name, columns, "\t", raw_cells)
     if suffix in (".jsonl", ".ndjson"):
         return _JsonSink
     if suffix in (".parquet", ".pq"):
@@ -145,7 +149,10 @@ def _sink_for(path: Path) -> Callable[[Path, Mapping[str, type]], _Sink]:
 class _DelimitedSink:
     """A CSV or TSV file."""
 
-    def __init__(self, path: Path, columns: Mapping[str, type], delimiter: str) -> None:
+    def __init__(
+        self, path: Path, columns: Mapping[str, type], delimiter: str, raw_cells: bool
+    ) -> None:
+        self._raw_cells = raw_cells
         self._handle = path.open("w", encoding="utf-8", newline="")
         # The csv module quotes a carriage return only if the line terminator contains one;
         # _LineFeeds removes it from the terminator again.
@@ -155,6 +162,11 @@ class _DelimitedSink:
         self._writer.writerow(columns)
 
     def write(self, columns: list[list[Cell]]) -> None:
+        if not self._raw_cells:
+            columns = [
+                [protected(cell) if isinstance(cell, str) else cell for cell in column]
+                for column in columns
+            ]
         self._writer.writerows(zip(*columns, strict=True))
 
     def close(self) -> None:
