@@ -1,8 +1,10 @@
 """The device that a run computes on, its random state, and the plain way to compute."""
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -80,3 +82,39 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu, {torch.get_num_threads()} threads"
+
+
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """Return what the last digits of a result depend on, beside versions and settings.
+
+    Parameters
+    ----------
+    device : torch.device
+        Device of the run.
+
+    Returns
+    -------
+    dict
+        threads : int
+            CPU threads of torch; sums in another order differ in their last digits.
+        instruction_set : str
+            Instruction set that torch uses, such as "AVX512".
+        machine : str
+            Architecture, such as "x86_64".
+        system : str
+            Operating system.
+        gpu : str or None
+            Name of the GPU, None on a CPU.
+
+    Examples
+    --------
+    >>> sorted(describe_environment(torch.device("cpu")))
+    ['gpu', 'instruction_set', 'machine', 'system', 'threads']
+    """
+    return {
+        "threads": torch.get_num_threads(),
+        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+    }

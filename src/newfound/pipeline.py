@@ -31,7 +31,7 @@ from newfound.data.task import make_task
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
-from newfound.devices import find_device, seeded
+from newfound.devices import describe_environment, find_device, seeded
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.methods import find_method, resolve_config
@@ -188,6 +188,7 @@ def _result(
         seconds=_rounded(stages.seconds),
         notes=(*notes, *fitted.notes, *more),
         versions=versions(),
+        environment=describe_environment(torch.device(model.device)),
     )
 
 

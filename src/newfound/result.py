@@ -387,6 +387,9 @@ class Result:
         Notes for the user on the texts and the run.
     versions : Mapping
         Versions of the packages that the result depends on.
+    environment : Mapping
+        Threads, instruction set and hardware that its last digits depend on; empty in a run of an
+        earlier version.
     scores : Mapping or None
         Accuracy in percent if the true categories are known, as in the demo.
     command : str or None
@@ -415,6 +418,7 @@ class Result:
     versions: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, float | None] | None = None
     command: str | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _make_arrays_read_only(self)

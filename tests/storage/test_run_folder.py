@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError
@@ -222,7 +223,7 @@ def test_read_run_returns_the_written_result(
     write_run(wanted, tmp_path, table_format=table_format)
     read = read_run(tmp_path)
     for name in ("corpus", "categories", "config", "device", "seconds", "notes", "versions",
-                 "history", "scores", "command", "estimate"):  # fmt: skip
+                 "history", "scores", "command", "estimate", "environment"):  # fmt: skip
         assert getattr(read, name) == getattr(wanted, name), name
     for name in ("assigned", "predicted", "probability", "map_positions", "matching", "labels"):
         np.testing.assert_array_equal(getattr(read, name), getattr(wanted, name), name)
@@ -246,10 +247,20 @@ def test_formulas_are_protected_in_csv_files_and_read_back_as_they_were(
     assert records_of(tmp_path)["raw_cells"] is raw_cells
 
 
+def test_run_records_what_its_last_digits_depend_on(result: Result, tmp_path: Path) -> None:
+    write_run(result, tmp_path)
+    records = records_of(tmp_path)
+    assert records["environment"]["threads"] == torch.get_num_threads()
+    assert records["environment"]["instruction_set"] == torch.backends.cpu.get_cpu_capability()
+    assert {"python", "torch", "numpy", "scipy", "tokenizers"} <= set(records["versions"])
+    assert records["device"] == "cpu"
+    assert "instruction_set" in write_report(result, tmp_path / "report.html").read_text()
+
+
 def test_run_of_an_earlier_version_has_raw_cells(result: Result, tmp_path: Path) -> None:
     write_run(result, tmp_path, raw_cells=True)
     records = records_of(tmp_path)
-    del records["raw_cells"]
+    del records["raw_cells"], records["environment"]
     (tmp_path / "run.json").write_text(json.dumps(records))
     assert read_run(tmp_path).corpus == result.corpus
 

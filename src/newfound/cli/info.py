@@ -42,6 +42,8 @@ def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[st
         f"version     newfound {versions.get('newfound', '?')} on {value['device']}, "
         f"seed {settings.get('seed')}"
     )
+    if environment := value["environment"]:
+        yield f"environment {pairs(environment)}"
     yield f"command     {value['command']}"
     seconds = (f"{name} {passed:.1f}" for name, passed in value["seconds"].items())
     yield f"seconds     {', '.join(seconds)}"

@@ -128,6 +128,7 @@ def run_value(folder: Path, result: "Result") -> dict[str, Any]:
         "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
         "settings": result.config,
         "device": result.device,
+        "environment": dict(result.environment),
         "command": result.command,
         "notes": result.notes,
     }

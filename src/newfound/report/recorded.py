@@ -108,6 +108,7 @@ def settings(result: Result, name: str) -> dict[str, Any]:
         "seed": result.config.get("seed"),
         "device": result.device,
         "versions": dict(result.versions),
+        "environment": dict(result.environment),
     }
     text = json.dumps(without_nan(recorded), indent=2, ensure_ascii=False)
     cut = text[:SETTINGS] + "\n\u2026" if len(text) > SETTINGS else text

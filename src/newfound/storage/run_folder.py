@@ -120,6 +120,7 @@ def _records(result: Result) -> dict[str, Any]:
         "command": result.command,
         "settings": dict(result.config),
         "versions": dict(result.versions),
+        "environment": dict(result.environment),
         "seed": result.config.get("seed"),
         "device": result.device,
         "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
@@ -169,8 +170,10 @@ def read_run(folder: Path) -> Result:
         check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
         estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
         matching = _matching(records["matching"], categories)
-        raw_cells = records.get("raw_cells", True)  # missing in files of earlier versions
-        check_fields({"raw_cells": raw_cells}, {"raw_cells": bool}, "run.json")
+        # Missing in files of earlier versions.
+        raw_cells, environment = records.get("raw_cells", True), records.get("environment", {})
+        later = {"raw_cells": raw_cells, "environment": environment}
+        check_fields(later, {"raw_cells": bool, "environment": dict}, "run.json")
     table = find_assignments(folder)
     if table is None:
         raise InputError(
@@ -199,6 +202,7 @@ def read_run(folder: Path) -> Result:
         versions=records["versions"],
         scores=records["scores"],
         command=records["command"],
+        environment=environment,
     )
 
 
