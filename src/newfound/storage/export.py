@@ -95,7 +95,7 @@ def export_result(
         if path.exists() and not force:
             raise InputError(f"{path} exists; replace it with --force or choose another name")
     chosen = select(result, categories, kind, min_probability, with_outside=with_outside)
-    writers = {
+    writers: dict[str, Callable[[Selection, Path], list[str]]] = {
         "labelstudio": _write_labelstudio,
         "rasa": _write_rasa,
         "csv": partial(_write_csv, raw_cells=raw_cells),
