@@ -1,13 +1,14 @@
 # make demo    install and run the demo
 # make test    lint, types, all tests and the documentation
 # make docs    build the documentation into site/
+# make torture faults of many kinds, and a count of what they broke (about 15 minutes)
 # make tables  render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test docs tables format clean
+.PHONY: demo test docs tables torture format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/newfound demo
@@ -21,6 +22,10 @@ test: $(VENV)/.test
 tables: $(VENV)/.test
 	$(BIN)/python -m benchmarks.rendering tables
 	$(BIN)/python -m benchmarks.rendering figures
+
+torture: $(VENV)/.test
+	$(BIN)/python -m benchmarks.torture
+	$(BIN)/python -m benchmarks.rendering tables
 
 # Strict: a link or an anchor that leads nowhere is an error.
 docs: $(VENV)/.test

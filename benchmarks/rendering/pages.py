@@ -19,6 +19,7 @@ from benchmarks.rendering.tables.table1 import table1
 from benchmarks.rendering.tables.table2 import table2
 from benchmarks.rendering.tables.table3 import table3
 from benchmarks.rendering.tables.table4 import table4
+from benchmarks.rendering.tables.torture import torture_table
 from benchmarks.rendering.tables.wild import wild_table
 from newfound.bench.lines import Line, read_results
 from newfound.errors import InputError
@@ -110,6 +111,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "libraries": libraries_table(lines),
         "forecasts": forecasts_table(lines),
         "calibration": calibration_table(lines),
+        "torture": torture_table(lines),
     }
 
 

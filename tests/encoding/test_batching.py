@@ -1,5 +1,7 @@
 """Batches: complete, of similar lengths, with little padding."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -139,3 +141,22 @@ def test_plain_computation_puts_one_text_in_each_row(monkeypatch: pytest.MonkeyP
     places, grids = pack(lengths, rounding=2)
     assert grids == [(3, 48), (3, 64)]
     assert places.tolist() == [[0, 48, 96], [0, 64, 128]]
+
+
+def test_long_texts_are_cut_before_they_are_tokenised(tiny_encoder: str) -> None:
+    tokenizer = load_encoder(tiny_encoder).tokenizer
+    texts = [
+        "rain " * 2_000_000,
+        "rain" * 2_000_000,
+        " " * 100_000 + "my card",
+        "x" * 300_000 + " my card",
+        "sun",
+    ]
+    begun = time.perf_counter()
+    found = tokenize(tokenizer, texts, 16)
+    assert time.perf_counter() - begun < 5
+    tokenizer.no_truncation()
+    short = [tokenizer.encode(text).ids for text in ("rain " * 14, "my card", "x my card", "sun")]
+    assert found.lengths.tolist() == [16, 3, 4, 5, 3]
+    rows = [row.tolist() for row in torch.split(found.values, found.lengths.tolist())]
+    assert [rows[0], rows[2], rows[3], rows[4]] == short

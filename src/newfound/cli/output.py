@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from newfound.result import Category, Result
 
 
+LONGEST = 400  # characters of a cell in a table
+
+
 class Output:
     """Prints as --quiet, --verbose and --json require."""
 
@@ -102,8 +105,9 @@ def category_table(categories: Iterable["Category"]) -> str:
             category.name,
             ", ".join(category.keywords[:5]),
         )
-        # Text, not markup: a label may hold square brackets.
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        # Text, not markup: a label may hold square brackets. Cut, because rich is slow at wrapping.
+        cut = (cell if len(cell) <= LONGEST else cell[:LONGEST] + "\u2026" for cell in cells)
+        table.add_row(*(Text(printable(cell)) for cell in cut))
     console = Console(width=None if sys.stdout.isatty() else 110, color_system=None)
     with console.capture() as captured:
         console.print(table)

@@ -353,7 +353,7 @@ def _is_number(text: str) -> bool:
 
 def _some(names: Sequence[str], limit: int = 5) -> str:
     """Return the first names and how many more there are."""
-    shown = ", ".join(repr(name) for name in names[:limit])
+    shown = ", ".join(_short(name) for name in names[:limit])
     return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 

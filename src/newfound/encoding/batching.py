@@ -17,6 +17,8 @@ from newfound.devices import plain
 NARROWEST = 48  # cells per row; narrower rows hold too few texts to be filled well
 ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape needs its own CUDA graph
 OUTSIDE = 2**40  # marks rows that a batch does not have
+CHARACTERS_PER_TOKEN = 200  # of a text that are looked at first
+MOST_CHARACTERS = 2**20  # of a text that are looked at
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
     tokenizer : tokenizers.Tokenizer
     texts : sequence of str
     max_tokens : int
-        Longer texts are truncated; special tokens count.
+        Longer texts are truncated; special tokens count. What comes after a million characters is
+        not looked at.
 
     Returns
     -------
@@ -154,7 +157,15 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
     """
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
-    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
+    # The tokenizer truncates last, and needs a hundred bytes of memory per character of a text.
+    most = CHARACTERS_PER_TOKEN * max_tokens
+    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast([t[:most] for t in texts])]
+    for row, text in enumerate(texts):
+        size = most
+        # Thousands of spaces give few tokens.
+        while size < min(len(text), MOST_CHARACTERS) and len(ids[row]) < max_tokens:
+            size *= 8
+            ids[row] = tokenizer.encode(text[:size]).ids
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     flat = np.fromiter((token for row in ids for token in row), np.int64, int(lengths.sum()))
     return Ragged.from_lengths(torch.from_numpy(flat), lengths)
