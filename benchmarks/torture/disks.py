@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.torture.ground import Ground, contents, left_in, problem_of
-from benchmarks.torture.processes import Outcome, Running, run
+from benchmarks.torture.processes import Arguments, Outcome, Running, run
 from benchmarks.torture.tallies import Tally
 
 ROOMY = 64 * 2**20  # bytes of a disk that nothing fills
@@ -116,12 +116,11 @@ def _limited_files(ground: Ground, place: Path, share: float, tally: Tally) -> N
     shutil.rmtree(place)
 
 
-def _on(ground: Ground, disk: Path, in_cache: bool) -> tuple[Path, list[str | Path]]:
+def _on(ground: Ground, disk: Path, in_cache: bool) -> tuple[Path, Arguments]:
     """Return a run folder with an old run, and the command; the run or its cache on the disk."""
     place = disk.with_name(f"{disk.name}-beside") if in_cache else disk
-    shutil.rmtree(place, ignore_errors=True) if in_cache else None
     shutil.copytree(ground.old, place / "run")
-    more = ["--cache", disk / "cache"] if in_cache else []
+    more: Arguments = ["--cache", disk / "cache"] if in_cache else []
     return place / "run", ground.discover(place / "run", "--force", *more)
 
 
@@ -140,7 +139,7 @@ def _check(ground: Ground, done: Outcome, out: Path, what: str, tally: Tally) ->
         tally.fail("broken", f"{what}: the old run has changed")
 
 
-def _again(ground: Ground, command: list[str | Path], place: Path, out: Path, tally: Tally) -> None:
+def _again(ground: Ground, command: Arguments, place: Path, out: Path, tally: Tally) -> None:
     """Repeat the command with enough space, and look for left-overs."""
     done = run(command)
     if done.code or problem_of(out):

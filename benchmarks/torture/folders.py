@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.torture.disks import ROOMY, can_mount, remount, small_disk
 from benchmarks.torture.ground import Ground, contents, left_in, problem_of
-from benchmarks.torture.processes import Outcome, Running, run
+from benchmarks.torture.processes import Arguments, Outcome, Running, run
 from benchmarks.torture.tallies import Tally
 
 
@@ -33,14 +33,15 @@ def odd_places(ground: Ground, trials: int, seed: int) -> Tally:
     with small_disk(folder / "disk", ROOMY) as disk:
         shutil.copytree(ground.old, disk / "run")
         remount(disk, "ro")
-        for command in (
+        commands: list[Arguments] = [
             ground.discover(disk / "run", "--force"),
             ground.discover(disk / "other"),
             ground.discover(folder / "beside", "--cache", disk / "cache"),
             ["predict", ground.new, ground.table, "-o", disk / "out.csv"],
             ["report", disk / "run"],
             ["export", ground.new, "--to", "csv", "-o", disk / "out.csv"],
-        ):
+        ]
+        for command in commands:
             _ended(run(command), f"read-only: {command[0]}", tally)
         # A run on a read-only disk can be used.
         done = run(["predict", disk / "run", ground.table, "-o", folder / "out.csv"])
@@ -61,8 +62,15 @@ def removed(ground: Ground, trials: int, seed: int) -> Tally:
         work.mkdir(parents=True)
         shutil.copytree(ground.encoder, place / "encoder")
         shutil.copy(ground.table, place / "table.csv")
-        more = ["--encoder", place / "encoder", "--cache", place / "cache"]
-        command = ["discover", place / "table.csv", "-o", work / "run", *ground.flags(), *more]
+        more: Arguments = ["--encoder", place / "encoder", "--cache", place / "cache"]
+        command: Arguments = [
+            "discover",
+            place / "table.csv",
+            "-o",
+            work / "run",
+            *ground.flags(),
+            *more,
+        ]
         victim = ("work", "encoder", "cache", "table.csv", "hidden", "created")[trial % 6]
         moment = draw.random() * 1.1 * ground.seconds
         running = Running([*command, "--categories", "4"])

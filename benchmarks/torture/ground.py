@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torture.processes import run
+from benchmarks.torture.processes import Arguments, run
 
 TESTS = Path(__file__).parents[2] / "tests"
 SETTINGS = ("pretrain_epochs=3", "epochs=4", "starts=2")
@@ -45,7 +45,7 @@ class Ground:
         """Return flags with which `newfound discover` takes a fraction of a second."""
         return flags(self.encoder)
 
-    def discover(self, out: Path, *more: str | Path) -> list[str | Path]:
+    def discover(self, out: Path, *more: str | Path) -> Arguments:
         """Return the command that gives the contents of `new`."""
         return ["discover", self.table, "-o", out, *self.flags(), "--categories", "4", *more]
 
@@ -76,7 +76,7 @@ def make_ground(folder: Path) -> Ground:
     small_texts = from_tests("support.small_texts")
     table.write_text(small_texts.small_task().csv(), encoding="utf-8")
     from_tests("conftest").save_tiny_encoder(encoder, word_head=True)
-    base = ["discover", table, *flags(encoder), "--categories", "4"]
+    base: Arguments = ["discover", table, *flags(encoder), "--categories", "4"]
     made = {}
     for name, more in (("old", ["--seed", OTHER_SEED]), ("new", [])):
         done = run([*base, "-o", folder / name, *more])

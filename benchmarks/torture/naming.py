@@ -51,7 +51,7 @@ def _quick() -> None:
     from newfound.describing.llm_names import names_from_endpoint
 
     quick = functools.partial(names_from_endpoint, timeout=SECONDS)
-    pipeline.names_from_endpoint = quick  # type: ignore[assignment]
+    pipeline.names_from_endpoint = quick
     os.environ["no_proxy"] = "127.0.0.1"
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+Arguments = list[str | Path]  # of the command `newfound`
 LIMIT = 120.0  # seconds after which a process counts as hanging
 TICK = 0.002  # seconds between looks at a process
 WAITING = (signal.SIGINT, signal.SIGTERM)  # signals that a new process is not ready for

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.torture.ground import Ground, left_in, problem_of
-from benchmarks.torture.processes import run, run_installed
+from benchmarks.torture.processes import Arguments, run, run_installed
 from benchmarks.torture.tallies import Tally
 
 INSTALLED = 25  # one in so many trials uses the installed command
@@ -38,7 +38,7 @@ def tables(ground: Ground, trials: int, seed: int) -> Tally:
         table = place / f"table.{form}"
         table.write_bytes(data)
         out = place / "run"
-        command = ["discover", table, "-o", out, *ground.flags()]
+        command: Arguments = ["discover", table, "-o", out, *ground.flags()]
         done = (run_installed if trial % INSTALLED == 1 else run)(command)
         what = f"{form}, seed {seed}, trial {trial}: {data[:80]!r}"
         tally.trials += 1

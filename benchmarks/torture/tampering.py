@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.torture.ground import Ground, contents, left_in
-from benchmarks.torture.processes import Outcome, run
+from benchmarks.torture.processes import Arguments, Outcome, run
 from benchmarks.torture.tallies import Tally
 
 LIMIT = 60.0  # seconds
@@ -60,12 +60,13 @@ def _predict(ground: Ground, tampered: Path, out: Path) -> Outcome:
 def _inspect(ground: Ground, tampered: Path, out: Path) -> Outcome:
     """Run the three commands that read a run folder, and return the first that failed."""
     done = Outcome(0, "", "", 0, False)
-    for command in (
-        ["info", tampered, "--json"],
-        ["report", tampered, "-o", out.with_suffix(".html"), "--json"],
-        ["export", tampered, "--to", "csv", "-o", out.with_suffix(".csv"), "--json"],
-    ):
-        done = run(command, limit=LIMIT)
+    commands: list[Arguments] = [
+        ["info", tampered],
+        ["report", tampered, "-o", out.with_suffix(".html")],
+        ["export", tampered, "--to", "csv", "-o", out.with_suffix(".csv")],
+    ]
+    for command in commands:
+        done = run([*command, "--json"], limit=LIMIT)
         if done.code:
             break
     return done
