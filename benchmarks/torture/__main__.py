@@ -63,7 +63,8 @@ def torture(seed: int, only: str = "", share: float = 1.0, jobs: int = 1) -> dic
             for index, tally in pool.imap_unordered(_part, parts):
                 name = FAMILIES[index].name
                 tallies[name].add(tally)
-                print(f"{name}: {tally.trials} trials, {tally.faults} faults", file=sys.stderr)
+                told = "; ".join([f"{tally.trials} trials, {tally.faults} faults", *tally.failures])
+                print(f"{name}: {told}", file=sys.stderr, flush=True)
     return tallies
 
 

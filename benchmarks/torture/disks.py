@@ -93,11 +93,9 @@ def _filled_meanwhile(
     time.sleep(share * 1.1 * ground.seconds)
     rest = draw.choice((0, PAGE, 20 * PAGE))
     ballast = disk / "ballast"
-    with ballast.open("wb") as file:
-        file.truncate(0)
-        size = max(0, shutil.disk_usage(disk).free - rest)
-        with suppress(OSError):
-            file.write(bytes(size))
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        for _ in range(max(0, shutil.disk_usage(disk).free - rest) // PAGE):
+            file.write(bytes(PAGE))
     what = f"filled after {share:.2f} of the time, {rest} bytes free, cache={in_cache}"
     _check(ground, running.wait(), out, what, tally)
     ballast.unlink()
