@@ -257,6 +257,15 @@ def test_run_records_what_its_last_digits_depend_on(result: Result, tmp_path: Pa
     assert "instruction_set" in write_report(result, tmp_path / "report.html").read_text()
 
 
+def test_texts_of_any_length_are_read_back(result: Result, tmp_path: Path) -> None:
+    texts = [*result.corpus.texts[:-1], "long " * 4_000_000]
+    long = replace(result, corpus=replace(result.corpus, texts=texts))
+    limit = csv.field_size_limit()
+    write_run(long, tmp_path, model=False)
+    assert read_run(tmp_path).corpus.texts == texts
+    assert csv.field_size_limit() == limit
+
+
 def test_run_of_an_earlier_version_has_raw_cells(result: Result, tmp_path: Path) -> None:
     write_run(result, tmp_path, raw_cells=True)
     records = records_of(tmp_path)

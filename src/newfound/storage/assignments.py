@@ -10,7 +10,6 @@ import numpy as np
 
 from newfound.data.corpus import Corpus
 from newfound.data.tables import TableWriter
-from newfound.data.tables.delimited import LONGEST_FIELD
 from newfound.data.tables.formulas import unprotected
 from newfound.errors import InputError
 from newfound.result import Category, Result
@@ -168,13 +167,16 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
         content = file.read()
     if not content.strip():
         raise ValueError("it is empty")
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     # An unquoted carriage return inside a text does not end a row.
     stand_in = "\r"
     if not content.partition("\n")[0].endswith("\r"):
         stand_in = next(letter for letter in map(chr, PRIVATE) if letter not in content)
         content = content.replace("\r", stand_in)
-    header, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    limit = csv.field_size_limit(len(content) + 1)  # a text may be as long as it likes
+    try:
+        header, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    finally:
+        csv.field_size_limit(limit)
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise ValueError(f"row {number} has {len(row)} cells, not {len(header)}")
