@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from newfound.checkpoints import Checkpoints
 from newfound.devices import plain
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
+from newfound.encoding.kept_batches import KeptBatches
 from newfound.encoding.workers import run_batches
 from newfound.files import write_atomically
 from newfound.progress import Advance
@@ -83,6 +85,7 @@ def run_frozen(
     folder: Path | None = None,
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Inputs:
     """Run the frozen layers of a model on all texts.
 
@@ -97,11 +100,14 @@ def run_frozen(
         Bytes up to which the result is held in memory; beyond it, a memory-mapped file is used.
     advance : callable, optional
         Called with the number of texts processed.
+    checkpoints : Checkpoints, optional
+        Keeps the texts that are done while the others run.
 
     Returns
     -------
     Inputs
     """
+    checkpoints = checkpoints or Checkpoints()
     lengths, device = tokens.lengths, model.device
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
@@ -110,11 +116,11 @@ def run_frozen(
     fits = 2 * shape[0] * shape[1] <= memory_limit
     if folder is None and fits:  # the common case: written to the training device
         states = torch.empty(shape, dtype=torch.float16, device=device)
-        _fill(states, model, tokens, pooled, advance)
+        _fill(states, model, tokens, pooled, advance, checkpoints)
         return _as_inputs(states, tokens, pooled, device)
     if folder is None:
         values = _scratch(shape)
-        _fill(torch.from_numpy(values), model, tokens, pooled, advance)
+        _fill(torch.from_numpy(values), model, tokens, pooled, advance, checkpoints)
     else:
         kept = folder / f"{_key(model, tokens)}.npy"
         found = _load(kept, shape)
@@ -122,7 +128,7 @@ def run_frozen(
             kept.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(kept) as temporary:
                 on_disk = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
-                _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance)
+                _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance, checkpoints)
                 on_disk.flush()
             found = np.load(kept, mmap_mode="c")
         elif advance:
@@ -153,6 +159,7 @@ def _fill(
     tokens: Ragged,
     pooled: bool,
     advance: Advance | None,
+    checkpoints: Checkpoints,
 ) -> None:
     """Run the frozen layers and write their output into `states`."""
     model.eval()
@@ -163,14 +170,30 @@ def _fill(
         width = int(tokens.lengths[rows].max())
         ids, mask = tokens.padded(index, width)
         found = model.lower(ids, mask)
+        states[places(rows).to(states.device)] = (found if pooled else found[mask]).to(
+            states.device
+        )
+
+    def places(rows: np.ndarray) -> Tensor:  # that the texts in these rows have in `states`
+        index = torch.from_numpy(rows).to(model.device)
         if pooled:
-            states[index.to(states.device)] = found.to(states.device)
-        else:
-            places = tokens.starts[index][:, None] + torch.arange(width, device=model.device)
-            states[places[mask].to(states.device)] = found[mask].to(states.device)
+            return index
+        lengths = torch.from_numpy(tokens.lengths[rows]).to(model.device)
+        offset = torch.arange(int(tokens.lengths[rows].max()), device=model.device)
+        return (tokens.starts[index][:, None] + offset)[offset < lengths[:, None]]
+
+    def report(done: int) -> None:
+        kept.finished()
+        if advance:
+            advance(done)
 
     batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
-    run_batches(fill, batches, model.device, advance)
+    kept = KeptBatches(checkpoints, states, batches, places)
+    first = kept.load()
+    if advance:
+        advance(sum(map(len, batches[:first])))
+    run_batches(fill, batches, model.device, report, skip=first)
+    kept.keep()
 
 
 def _scratch(shape: tuple[int, int]) -> np.ndarray:
