@@ -27,6 +27,7 @@ from newfound.errors import DamagedFileError, InputError
 from newfound.files import check_fields, check_items, read_json, write_atomically, write_json
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
+from newfound.training.resuming import resumable_epochs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -324,7 +325,9 @@ def _train(
     history: list[dict[str, Any]] = []
     draw = torch.Generator().manual_seed(seed)
     with stages.stage("autoencoder", epochs) as advance, tensor_cores():
-        for epoch in range(epochs):
+        for epoch in resumable_epochs(
+            range(epochs), stages.checkpoints, "autoencoder", optimiser, draw, history, advance
+        ):
             # Only in the first half: a unit that is flipped late has no time to learn.
             if waking and epoch % max(1, epochs // 10) == 0 and 2 * epoch <= epochs:
                 flip_dead_units(model, bags)
