@@ -1,5 +1,6 @@
 """Every method gives the result of an unbroken run after faults at any moment."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "batch": 64,
     },
     "dpn": {"pretrain_epochs": 2, "trainable_layers": 1, "epochs": 6, "starts": 2},
-    "sae": {"epochs": 3, "vocabulary": 20},
-    "dec": {"epochs": 3, "vocabulary": 20, "iterations": 5},
+    "sae": {"epochs": 2, "vocabulary": 20},
+    "dec": {"epochs": 2, "vocabulary": 20, "iterations": 5},
     "dcn": {
         "published": True,
-        "published_pretraining": 3,
+        "published_pretraining": 1,
         "published_epochs": 3,
         "vocabulary": 20,
     },
@@ -114,15 +115,16 @@ def test_faults_do_not_change_the_result(
 ) -> None:
     unbroken, _ = discover(method, task, tiny_encoder, None)
     all_steps, faults = steps["steps"], 0
+    stride = 7 if method == "newfound" else 3  # which has many more moments than the others
     while True:
         steps.clear()
-        limit = 3 + 3 * faults  # each command comes a little further than the one before it
+        limit = 3 + stride * faults  # each command comes a little further than the one before it
         try:
             result, recorded = discover(method, task, tiny_encoder, tmp_path / "unfinished", limit)
             break
         except FaultError:
             faults += 1
-    assert faults >= max(1, recorded // 4)
+    assert faults >= max(1, recorded // (stride + 1))
     assert steps["steps"] < all_steps or not all_steps  # the last command repeated less
     assert_equal(result, unbroken)
     assert not (tmp_path / "unfinished").exists()
@@ -133,7 +135,7 @@ def assert_equal(one: Result, other: Result) -> None:
     for name in ("assigned", "predicted", "probability", "best_known_probability", "fit"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert one.categories == other.categories
-    assert one.history == other.history
+    assert json.dumps(one.history) == json.dumps(other.history)  # in the same order, too
     assert one.notes == other.notes
     assert one.estimate == other.estimate
     assert one.model is not None

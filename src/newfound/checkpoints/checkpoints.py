@@ -133,11 +133,10 @@ class Checkpoints:
         self._inside = False
         if not complete and self._waiting and self.clock() - self._waiting_since >= WORTH:
             self._save_waiting()
-        self._write_progress()
-        if self._open and self.folder is not None and (complete or not self.holds_work):
-            with suppress(OSError):
-                _delete_work(self.folder)
-                self.folder.rmdir()
+        if complete or not self.holds_work:
+            self._remove()
+        else:
+            self._write_progress()
         self._open = False
 
     def key(self, name: str) -> str:
@@ -213,7 +212,7 @@ class Checkpoints:
 
     def at(self, stage: str, done: int, total: int | None) -> None:
         """Record how far the run came."""
-        if not self.active:
+        if not self._open:
             return
         self._position = Position(stage, done, total)
         self._save_waiting_if_due()
@@ -234,7 +233,7 @@ class Checkpoints:
 
     def _write_progress(self) -> None:
         """Write what `newfound info` shows."""
-        if not self.active or self.folder is None:
+        if not self._open or self.folder is None:
             return
         begun = self.clock()
         try:
@@ -250,11 +249,15 @@ class Checkpoints:
         self.note(
             f"unfinished work is not kept ({error.strerror or error}), so a fault would lose it"
         )
+        self._remove()
+        self._open = self.holds_work = False
+
+    def _remove(self) -> None:
+        """Remove the folder of the work, as far as it is ours."""
         if self._open and self.folder is not None:
             with suppress(OSError):
                 _delete_work(self.folder)
                 self.folder.rmdir()
-        self._open = self.holds_work = False
 
 
 def _delete_work(folder: Path) -> None:

@@ -36,7 +36,7 @@ def write_piece(folder: Path, key: str, kept: Kept, fingerprint: str) -> None:
     KEY.checkpoint names the file with the tensors and is replaced last, so that there is always
     one complete piece. Raises OSError if the folder cannot be written.
     """
-    tensors = {}
+    tensors: dict[str, Any] = {}
     if kept.tensors:
         from safetensors import SafetensorError
         from safetensors.torch import save_file
@@ -48,6 +48,7 @@ def write_piece(folder: Path, key: str, kept: Kept, fingerprint: str) -> None:
             raise OSError(reason(error)) from error
         checksum = _file_digest(part)
         tensors = {"file": f"{key}-{checksum[:SHORT]}.safetensors", "sha256": checksum}
+        tensors["names"] = list(kept.tensors)  # in their order, which safetensors does not keep
         os.replace(part, folder / tensors["file"])
     body = {"fingerprint": fingerprint, "value": kept.value, "tensors": tensors}
     text = json.dumps(body).encode()
@@ -77,7 +78,8 @@ def read_piece(folder: Path, key: str, fingerprint: str) -> Kept | None:
         tensors = folder / body["tensors"]["file"]
         if _file_digest(tensors) != body["tensors"]["sha256"]:
             raise DamagedFileError(f"{tensors.name}: the checksum does not match")
-        return Kept(body["value"], load_file(tensors))
+        found = load_file(tensors)
+        return Kept(body["value"], {name: found[name] for name in body["tensors"]["names"]})
     except OSError as error:
         raise DamagedFileError(f"{path.name}: {reason(error)}") from error
 

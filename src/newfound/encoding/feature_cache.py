@@ -190,7 +190,7 @@ def _fill(
     batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
     kept = KeptBatches(checkpoints, states, batches, places)
     first = kept.load()
-    if advance:
+    if first and advance:
         advance(sum(map(len, batches[:first])))
     run_batches(fill, batches, model.device, report, skip=first)
     kept.keep()
