@@ -14,7 +14,14 @@ from newfound.devices import find_device, seeded
 from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap
 from newfound.encoding.word_vectors import WordVectors
 from newfound.errors import DamagedFileError, InputError, reason
-from newfound.files import check_fields, check_items, write_atomically, write_folder, write_json
+from newfound.files import (
+    check_fields,
+    check_items,
+    is_free,
+    write_atomically,
+    write_folder,
+    write_json,
+)
 from newfound.result import Model
 from newfound.storage.categories import categories_from
 from newfound.storage.fit_reference import FIT_REFERENCE, load_reference, save_reference
@@ -67,7 +74,7 @@ def save_model(model: Model, folder: Path) -> None:
         "fit_reference": model.fit_reference is not None,
     }
     try:
-        with write_folder(folder, "model.json") as temporary:
+        with write_folder(folder, "model.json", _check_target) as temporary:
             model.features.save(temporary)
             with write_atomically(temporary / "prototypes.safetensors") as path:
                 save_file(arrays, path)
@@ -84,7 +91,7 @@ def _check_target(folder: Path) -> None:
     """Raise InputError if the folder has other contents than a model."""
     if folder.is_dir() and (folder / "model.json").is_file():
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder.is_dir() and is_free(folder)):
         raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
 

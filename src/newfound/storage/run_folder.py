@@ -21,6 +21,7 @@ from newfound.errors import DamagedFileError, InputError
 from newfound.files import (
     check_fields,
     check_items,
+    is_free,
     without_nan,
     write_folder,
     write_json,
@@ -53,7 +54,7 @@ def check_run_folder(folder: Path, force: bool) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; give a folder for the run")
-        if not folder.exists() or not any(folder.iterdir()):
+        if not folder.exists() or is_free(folder):
             return
     except OSError as error:
         raise InputError(
@@ -68,9 +69,25 @@ def check_run_folder(folder: Path, force: bool) -> None:
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
-    """Return a context manager whose empty folder becomes `folder` if the block succeeds."""
+    """Return a context manager whose empty folder becomes `folder` if the block succeeds.
+
+    The folder is replaced in one step. What is there at the end is checked again: if it must not be
+    replaced, the new run gets another name. A second process that writes the same run is refused.
+
+    Parameters
+    ----------
+    folder : Path
+        A new or empty folder, or a run folder.
+    force : bool
+        Whether a run folder may be replaced.
+
+    Returns
+    -------
+    context manager
+        It yields the path of an empty folder.
+    """
     check_run_folder(folder, force)
-    return write_folder(folder, "run.json")
+    return write_folder(folder, "run.json", lambda found: check_run_folder(found, force))
 
 
 def write_run(

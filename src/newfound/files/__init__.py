@@ -1,0 +1,28 @@
+"""Files and folders: written whole or not at all, read and checked."""
+
+from newfound.files.atomic import write_atomically, write_folder
+from newfound.files.json_files import (
+    check_fields,
+    check_items,
+    parse_json,
+    read_json,
+    without_nan,
+    write_json,
+    write_text,
+)
+from newfound.files.leftovers import is_free
+from newfound.files.reading import read_regular
+
+__all__ = [
+    "check_fields",
+    "check_items",
+    "is_free",
+    "parse_json",
+    "read_json",
+    "read_regular",
+    "without_nan",
+    "write_atomically",
+    "write_folder",
+    "write_json",
+    "write_text",
+]
