@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.commands import Command, put_task
+from support.sealing import reseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError, pipeline
@@ -174,7 +175,7 @@ def test_written_model_predicts(
     assert found.names.tolist() == wanted.names.tolist()
     np.testing.assert_array_equal(found.probability, wanted.probability)
     names = {"assignments.csv", "categories.csv", "categories.json", "history.jsonl", "run.json"}
-    assert {path.name for path in tmp_path.iterdir()} == names | {"model"}
+    assert {path.name for path in tmp_path.iterdir()} == names | {"model", "manifest.json"}
 
 
 # May it be replaced?
@@ -295,13 +296,14 @@ def test_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) 
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize("number", [0, -1, 2, "1", True, None, 1.0])
+@pytest.mark.parametrize("number", [0, -1, RUN_FORMAT + 1, "1", True, None, 1.0])
 def test_all_readers_share_one_format_check(
     number: Any, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = shutil.copytree(small_run, tmp_path / "run")
     records = records_of(folder)
     (folder / "run.json").write_text(json.dumps({**records, "format": number}))
+    reseal(folder)
     said = set()
     for command in (
         ["info", folder],
@@ -339,6 +341,7 @@ def test_record_of_the_wrong_type_is_an_error(
 ) -> None:
     write_run(result, tmp_path, model=False)
     (tmp_path / "run.json").write_text(json.dumps({**records_of(tmp_path), key: value}))
+    reseal(tmp_path)
     with pytest.raises(InputError, match=r"run\.json is damaged"):
         read_run(tmp_path)
 
@@ -353,8 +356,9 @@ def test_record_of_the_wrong_type_is_an_error(
         ('{"format": "two"}', "is damaged"),
         ('{"name": "somebody else\'s"}', "was not written by newfound"),
         (
-            '{"format": 2}',
-            "has format 2, but this version of newfound reads formats up to 1; install a newer",
+            f'{{"format": {RUN_FORMAT + 1}}}',
+            f"has format {RUN_FORMAT + 1}, but this version of newfound reads formats up to "
+            f"{RUN_FORMAT}; install a newer",
         ),
     ],
 )

@@ -8,15 +8,19 @@ torch. Tests compare each family with the transformers library.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from newfound.encoding.weights import check_shape
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import check_fields
+
+SIZES = ("vocabulary", "width", "layers", "heads", "inner", "positions")
+MIN_POSITIONS = 3  # of a text with one token between two special ones
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,72 @@ class Architecture:
     @classmethod
     def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
         """Return the architecture from `to_dict`, or raise DamagedFileError about file `where`."""
-        required = ("vocabulary", "width", "layers", "heads", "inner", "positions")
-        check_fields(value, dict.fromkeys(required, int), where)
-        numbers = ("norm_epsilon", "dropout", "attention_dropout", "relative_buckets")
-        given = [name for name in numbers if name in value]  # the others have defaults
-        check_fields(value, dict.fromkeys(given, (int, float)), where)
-        unknown = value.keys() - {*required, *numbers, "activation"}
-        if unknown or value.get("activation", "gelu") not in ACTIVATIONS:
+        unknown = value.keys() - {field.name for field in fields(cls)}
+        if unknown:
             raise DamagedFileError(f"{where} does not describe an encoder")
-        sizes = [value[name] for name in (*required, *given)]
-        if min(sizes) < 0 or not value["heads"] or value["width"] % value["heads"]:
+        check_fields(value, dict.fromkeys(SIZES, int), where)
+        shape = cls(**value)
+        shape.check(where)
+        return shape
+
+    def check(self, where: str) -> None:
+        """Raise DamagedFileError about file `where` if no encoder can have these sizes."""
+        numbers = ("norm_epsilon", "dropout", "attention_dropout")
+        kinds: dict[str, type | tuple[type, ...]] = {
+            **dict.fromkeys((*SIZES, "relative_buckets"), int),
+            **dict.fromkeys(numbers, (int, float)),
+            "activation": str,
+        }
+        check_fields(asdict(self), kinds, where)
+        if self.activation not in ACTIVATIONS:
+            raise DamagedFileError(f"{where} has the activation {self.activation[:40]!r}")
+        if min(getattr(self, name) for name in SIZES) < 1 or self.width % self.heads:
             raise DamagedFileError(f"{where} has sizes that no encoder can have")
-        return cls(**value)
+        if self.positions < MIN_POSITIONS or self.relative_buckets not in (0, *range(4, 4096)):
+            raise DamagedFileError(f"{where} has positions that no encoder can have")
+        if not 0 < self.norm_epsilon < 1 or not all(
+            0 <= share < 1 for share in (self.dropout, self.attention_dropout)
+        ):
+            raise DamagedFileError(f"{where} has a dropout or an epsilon out of range")
+
+    def weights(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the name and the shape of each weight of the backbone, layer by layer."""
+        yield "words.weight", (self.vocabulary, self.width)
+        yield "positions.weight", (self.positions, self.width)
+        yield from _with_bias("norm", (self.width,))
+        if self.relative_buckets:
+            yield "relative.weight", (self.relative_buckets, self.heads)
+        for number in range(self.layers):
+            for name, shape in {
+                "qkv": (3 * self.width, self.width),
+                "out": (self.width, self.width),
+                "attention_norm": (self.width,),
+                "up": (self.inner, self.width),
+                "down": (self.width, self.inner),
+                "output_norm": (self.width,),
+            }.items():
+                yield from _with_bias(f"layers.{number}.{name}", shape)
+
+
+def _with_bias(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the names and the shapes of a weight and its bias."""
+    yield f"{name}.weight", shape
+    yield f"{name}.bias", shape[:1]
+
+
+def check_backbone(
+    shape: Architecture, weights: Mapping[str, Tensor], prefix: str, where: str
+) -> None:
+    """Raise DamagedFileError unless the weights are those of such a backbone.
+
+    To be called before a `Backbone` is built, which allocates what the architecture states.
+    """
+    for name, size in shape.weights():
+        if prefix + name not in weights:
+            raise DamagedFileError(f"{where} has no {prefix + name!r}")
+        check_shape(weights[prefix + name], size, f"{where}: {name}")
+    if not weights[f"{prefix}words.weight"].any():
+        raise DamagedFileError(f"{where}: words.weight is all zeros")
 
 
 ACTIVATIONS = {
@@ -334,49 +392,67 @@ def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
         If the encoder is of an unsupported type.
     """
     family = config.get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise InputError(
-            f"the encoder {where} is of type {family!r}, which newfound does not support; "
-            f"choose one of type {', '.join(sorted(FAMILIES))}"
+            f"the encoder {where} is of type {str(family)[:40]!r}, which newfound does not "
+            f"support; choose one of type {', '.join(sorted(FAMILIES))}"
         )
-    if config.get("hidden_act", config.get("activation", "gelu")) not in ACTIVATIONS:
+    activation = config.get("hidden_act", config.get("activation", "gelu"))
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise InputError(f"the encoder {where} has an activation that newfound does not support")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise InputError(
             f"the encoder {where} has relative positions, which newfound does not support"
         )
     try:
-        if family == "distilbert":
-            return Architecture(
-                vocabulary=config["vocab_size"],
-                width=config["dim"],
-                layers=config["n_layers"],
-                heads=config["n_heads"],
-                inner=config["hidden_dim"],
-                positions=config["max_position_embeddings"],
-                activation=config.get("activation", "gelu"),
-                dropout=config.get("dropout", 0.1),
-                attention_dropout=config.get("attention_dropout", 0.1),
-            )
-        skipped = 0
-        if FAMILIES[family].skips_positions:  # MPNet's padding id is 1 whatever its config states
-            skipped = 2 if family == "mpnet" else config.get("pad_token_id", 1) + 1
-        buckets = config.get("relative_attention_num_buckets", 32) if family == "mpnet" else 0
-        return Architecture(
-            vocabulary=config["vocab_size"],
-            width=config["hidden_size"],
-            layers=config["num_hidden_layers"],
-            heads=config["num_attention_heads"],
-            inner=config["intermediate_size"],
-            positions=config["max_position_embeddings"] - skipped,
-            activation=config.get("hidden_act", "gelu"),
-            norm_epsilon=config.get("layer_norm_eps", 1e-12),
-            dropout=config.get("hidden_dropout_prob", 0.1),
-            attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
-            relative_buckets=buckets,
-        )
+        shape = _distilbert_shape(config) if family == "distilbert" else _shape(config, family)
+        shape.check("config.json")
     except KeyError as missing:
         raise InputError(f"the config.json of the encoder {where} has no {missing}") from missing
+    except DamagedFileError as error:
+        raise InputError(
+            f"the config.json of the encoder {where} is damaged ({error}); save the encoder again"
+        ) from error
+    return shape
+
+
+def _distilbert_shape(config: Mapping[str, Any]) -> Architecture:
+    """Return the architecture in a config.json of the type distilbert."""
+    return Architecture(
+        vocabulary=config["vocab_size"],
+        width=config["dim"],
+        layers=config["n_layers"],
+        heads=config["n_heads"],
+        inner=config["hidden_dim"],
+        positions=config["max_position_embeddings"],
+        activation=config.get("activation", "gelu"),
+        dropout=config.get("dropout", 0.1),
+        attention_dropout=config.get("attention_dropout", 0.1),
+    )
+
+
+def _shape(config: Mapping[str, Any], family: str) -> Architecture:
+    """Return the architecture in a config.json of another type."""
+    skipped = 0
+    check_fields(config, {"max_position_embeddings": int}, "config.json")
+    if FAMILIES[family].skips_positions:  # MPNet's padding id is 1 whatever its config states
+        padding = 1 if family == "mpnet" else config.get("pad_token_id", 1)
+        check_fields({"pad_token_id": padding}, {"pad_token_id": int}, "config.json")
+        skipped = padding + 1
+    buckets = config.get("relative_attention_num_buckets", 32) if family == "mpnet" else 0
+    return Architecture(
+        vocabulary=config["vocab_size"],
+        width=config["hidden_size"],
+        layers=config["num_hidden_layers"],
+        heads=config["num_attention_heads"],
+        inner=config["intermediate_size"],
+        positions=config["max_position_embeddings"] - skipped,
+        activation=config.get("hidden_act", "gelu"),
+        norm_epsilon=config.get("layer_norm_eps", 1e-12),
+        dropout=config.get("hidden_dropout_prob", 0.1),
+        attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
+        relative_buckets=buckets,
+    )
 
 
 def convert_weights(
@@ -410,38 +486,67 @@ def convert_weights(
     }
     try:
         backbone = dict(_backbone_weights(family, shape, renamed))
+        return backbone, _word_head_weights(family, shape, renamed)
     except KeyError as missing:
         raise InputError(
             f"the weights of the encoder {where} have no {missing}; check that the file is complete"
         ) from missing
+    except DamagedFileError as error:
+        raise InputError(
+            f"the weights of the encoder {where} do not match its config.json ({error}): save the "
+            "encoder again"
+        ) from error
+
+
+def _word_head_weights(
+    family: Family, shape: Architecture, stored: Mapping[str, Tensor]
+) -> dict[str, Tensor] | None:
+    """Return the weights of the masked-word head, None if there is none."""
     parts = family.word_head
-    if f"{parts['dense']}.weight" not in renamed or parts["bias"] not in renamed:
-        return backbone, None
-    word_head = {
-        f"{ours}.{kind}": renamed[f"{parts[ours]}.{kind}"]
+    if f"{parts['dense']}.weight" not in stored or parts["bias"] not in stored:
+        return None
+    found = {
+        f"{ours}.{kind}": stored[f"{parts[ours]}.{kind}"]
         for ours in ("dense", "norm")
         for kind in ("weight", "bias")
     }
-    word_head["bias"] = renamed[parts["bias"]]
-    return backbone, word_head
+    found["bias"] = stored[parts["bias"]]
+    for name, weight in found.items():
+        square = (shape.width, shape.width) if name == "dense.weight" else (shape.width,)
+        check_shape(weight, (shape.vocabulary,) if name == "bias" else square, name)
+    return found
 
 
 def _backbone_weights(
     family: Family, shape: Architecture, stored: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the name and the value of each weight of the backbone."""
-    positions = stored["embeddings.position_embeddings.weight"][-shape.positions :]
-    if "embeddings.token_type_embeddings.weight" in stored:
-        positions = positions + stored["embeddings.token_type_embeddings.weight"][0]
-    yield "words.weight", stored["embeddings.word_embeddings.weight"]
+    """Yield the name and the value of each weight of the backbone, after checking its shape."""
+
+    def take(name: str, *size: int) -> Tensor:
+        check_shape(stored[name], size, name)
+        return stored[name]
+
+    width = shape.width
+    yield "words.weight", take("embeddings.word_embeddings.weight", shape.vocabulary, width)
+    name = "embeddings.position_embeddings.weight"
+    positions = take(name, max((shape.positions, *stored[name].shape[:1])), width)
+    positions = positions[-shape.positions :]
+    name = "embeddings.token_type_embeddings.weight"
+    if name in stored:
+        positions = positions + take(name, max((1, *stored[name].shape[:1])), width)[0]
     yield "positions.weight", positions.clone()
     for kind in ("weight", "bias"):
-        yield f"norm.{kind}", stored[f"embeddings.LayerNorm.{kind}"]
+        yield f"norm.{kind}", take(f"embeddings.LayerNorm.{kind}", width)
     if shape.relative_buckets:
-        yield "relative.weight", stored["encoder.relative_attention_bias.weight"]
+        name = "encoder.relative_attention_bias.weight"
+        yield "relative.weight", take(name, shape.relative_buckets, shape.heads)
+    sizes = {"up": (shape.inner, width), "down": (width, shape.inner)}
     for number in range(shape.layers):
         for ours, theirs in family.layer.items():
             names = (theirs,) if isinstance(theirs, str) else theirs
+            rows, *columns = sizes.get(ours, (width,) if ours.endswith("norm") else (width, width))
             for kind in ("weight", "bias"):
-                parts = [stored[f"{family.layer_at}.{number}.{name}.{kind}"] for name in names]
+                size = (rows, *columns) if kind == "weight" else (rows,)
+                stem = f"{family.layer_at}.{number}"
+                parts = [take(f"{stem}.{name}.{kind}", *size) for name in names]
                 yield f"layers.{number}.{ours}.{kind}", torch.cat(parts)

@@ -11,18 +11,23 @@ from newfound.files.json_files import (
     write_text,
 )
 from newfound.files.leftovers import is_free
-from newfound.files.reading import read_regular
+from newfound.files.manifest import CheckedFolder, read_steadily, write_manifest
+from newfound.files.reading import open_regular, read_regular
 
 __all__ = [
+    "CheckedFolder",
     "check_fields",
     "check_items",
     "is_free",
+    "open_regular",
     "parse_json",
     "read_json",
     "read_regular",
+    "read_steadily",
     "without_nan",
     "write_atomically",
     "write_folder",
     "write_json",
+    "write_manifest",
     "write_text",
 ]

@@ -3,12 +3,13 @@
 import os
 import stat
 from pathlib import Path
+from typing import IO
 
 from newfound.errors import DamagedFileError
 
 
-def read_regular(path: Path) -> bytes:
-    """Return the content of a regular file.
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file for reading.
 
     Parameters
     ----------
@@ -17,24 +18,43 @@ def read_regular(path: Path) -> bytes:
 
     Returns
     -------
-    bytes
+    binary file
 
     Raises
     ------
     FileNotFoundError
         If nothing has this name.
     DamagedFileError
-        If the file cannot be read, or is not a regular file.
+        If the file cannot be opened, or is not a regular file.
     """
     try:
         # Without O_NONBLOCK, opening a named pipe waits for a writer.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise DamagedFileError(f"{path.name} is not a regular file")
-            return file.read()
+        file = open(path, "rb", opener=_open)  # noqa: SIM115
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
-        why = getattr(error, "strerror", None) or str(error)
-        raise DamagedFileError(f"{path.name} cannot be read: {why}") from error
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise DamagedFileError(f"{path.name} is not a regular file")
+    return file
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file; the errors are those of `open_regular`."""
+    with open_regular(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a file without waiting."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> DamagedFileError:
+    """Return the error of a file that cannot be read."""
+    why = getattr(error, "strerror", None) or str(error)
+    return DamagedFileError(f"{path.name} cannot be read: {why}")

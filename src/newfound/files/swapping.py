@@ -92,6 +92,8 @@ def swap(place: Path, new: Path) -> Path | None:
         except OSError as error:  # something has appeared there
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
+    if not place.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
     if exchange(new, place):
         return new
     aside = aside_of(new)

@@ -22,9 +22,15 @@ from torch import Tensor, nn
 
 from newfound.data.words import BREAK, words
 from newfound.encoding.batching import Batch, Ragged
-from newfound.encoding.weights import load_weights
+from newfound.encoding.weights import check_finite_array, load_weights, parse_tensors
 from newfound.errors import DamagedFileError, InputError
-from newfound.files import check_fields, check_items, read_json, write_atomically, write_json
+from newfound.files import (
+    CheckedFolder,
+    check_fields,
+    check_items,
+    write_atomically,
+    write_json,
+)
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
 
@@ -150,20 +156,26 @@ class AutoencoderFeatures(nn.Module):
         write_json(folder / "autoencoder.json", settings)
 
     @classmethod
-    def load(cls, folder: Path) -> "AutoencoderFeatures":
+    def load(cls, files: CheckedFolder) -> "AutoencoderFeatures":
         """Load a feature map from a folder that `save` has written."""
-        settings = read_json(folder / "autoencoder.json", dict)
+        settings = files.json("autoencoder.json", dict)
         check_fields(settings, {"code": int, "activation": str, "words": list}, "autoencoder.json")
         check_items(settings["words"], str, "autoencoder.json, words")
-        tensors = load_file(folder / "autoencoder.safetensors")
+        where = "autoencoder.safetensors"
+        tensors = parse_tensors(files.read(where), where)
         idf = tensors.pop("rarity", None)
-        words = settings["words"]
+        words, code = settings["words"], settings["code"]
         if idf is None or idf.shape != (len(words),) or len(set(words)) != len(words):
             raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
-        if settings["activation"] not in ("relu", "linear") or settings["code"] < 1 or not words:
+        if settings["activation"] not in ("relu", "linear") or code < 1 or not words:
             raise DamagedFileError("autoencoder.json does not describe an autoencoder")
-        found = cls(words, idf.numpy(), code=settings["code"], activation=settings["activation"])
-        load_weights(found, tensors, "autoencoder.safetensors")
+        # Checked first, because autoencoder.json determines the size of what is allocated.
+        last = tensors.get(f"encoder.{2 * len(HIDDEN)}.weight")
+        if last is None or last.shape != (code, HIDDEN[-1]):
+            raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
+        check_finite_array(idf.float().numpy(), where)
+        found = cls(words, idf.float().numpy(), code=code, activation=settings["activation"])
+        load_weights(found, tensors, where)
         return found.eval()
 
 
