@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from newfound.data.words import BREAK, words
@@ -33,6 +33,7 @@ from newfound.files import (
 )
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
+from newfound.training.weight_cache import read_cached_weights, write_cached_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -302,17 +303,15 @@ def train_autoencoder(
     kept = folder / f"autoencoder-{_key(both, bags, chosen)}" if folder else None
     if kept is not None and kept.with_suffix(".json").is_file():
         with stages.stage("autoencoder (kept)"):
-            both.load_state_dict(load_file(kept.with_suffix(".safetensors")))
-            return decoder, json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
+            found = read_cached_weights(kept, both, stages)
+        if found is not None:
+            return decoder, found
     optimiser = Optimiser(
         [model.encoder, decoder], learning_rate, weight_decay=0.0, epsilon=epsilon
     )
     history = _train(model, decoder, bags, optimiser, epochs, batch, waking, seed, stages)
     if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(kept.with_suffix(".safetensors")) as temporary:
-            save_file({k: v.cpu().contiguous() for k, v in both.state_dict().items()}, temporary)
-        write_json(kept.with_suffix(".json"), history)
+        write_cached_weights(kept, both, history)
     return decoder, history
 
 
