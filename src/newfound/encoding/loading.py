@@ -21,7 +21,7 @@ from newfound.encoding.backbone import (
 )
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
-from newfound.files import parse_json, read_regular
+from newfound.files import check_fields, parse_json, read_regular
 from newfound.wording import suggestion
 
 # By short name: the Hub id, the package with the weights, and their sha256.
@@ -164,6 +164,7 @@ def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokeniz
     -------
     tokenizers.Tokenizer
     """
+    _check_templates(parse_json(content, dict, "the tokeniser"))
     try:
         tokenizer = Tokenizer.from_buffer(content)
         # Some faults show only when a text is encoded.
@@ -178,7 +179,29 @@ def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokeniz
         raise DamagedFileError(
             f"the tokeniser has {size:,} words, but its weights have {vocabulary:,}"
         )
+    if max(len(encoding.ids) for encoding in found) > max_tokens:
+        raise DamagedFileError(
+            f"the tokeniser adds more special tokens than a text may have tokens ({max_tokens})"
+        )
     return tokenizer
+
+
+def _check_templates(tokenizer: dict[str, Any]) -> None:
+    """Raise DamagedFileError for a template with a token that it does not define.
+
+    The tokenizers library panics there, which is no error that can be caught.
+    """
+    processor = tokenizer.get("post_processor")
+    parts = processor.get("processors") if isinstance(processor, dict) else None
+    for part in [processor, *(parts if isinstance(parts, list) else [])]:
+        if not isinstance(part, dict) or part.get("type") != "TemplateProcessing":
+            continue
+        check_fields(part, {"single": list, "special_tokens": dict}, "the tokeniser's template")
+        for piece in part["single"]:
+            special = piece.get("SpecialToken") if isinstance(piece, dict) else None
+            name = special.get("id") if isinstance(special, dict) else None
+            if isinstance(name, str) and name not in part["special_tokens"]:
+                raise DamagedFileError(f"the tokeniser's template has no token {name[:40]!r}")
 
 
 def find_folder(name: str) -> Path:
@@ -280,6 +303,10 @@ def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:
     if isinstance(named, dict):
         named = named.get("content")
     for token in (named, "[MASK]", "<mask>"):
-        if isinstance(token, str) and (found := tokenizer.token_to_id(token)) is not None:
+        if not isinstance(token, str):
+            continue
+        # JSON can hold half of a character, which the tokeniser cannot take.
+        found = tokenizer.token_to_id(token.encode("utf-8", "replace").decode("utf-8"))
+        if found is not None:
             return int(found)
     return None

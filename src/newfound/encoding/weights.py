@@ -46,7 +46,7 @@ def _check_types(content: bytes, where: str, types: set[str]) -> None:
         raise DamagedFileError(f"{where} has no valid header")
     for name, entry in header.items():
         kind = entry.get("dtype") if isinstance(entry, dict) else None
-        if name != "__metadata__" and kind not in types:
+        if name != "__metadata__" and (not isinstance(kind, str) or kind not in types):
             raise DamagedFileError(f"{where}: {name[:80]} has the type {str(kind)[:20]!r}")
 
 

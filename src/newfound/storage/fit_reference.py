@@ -43,7 +43,7 @@ def parse_reference(content: bytes, n_categories: int) -> FitReference | None:
         if name not in arrays or arrays[name].dtype != kind:
             raise DamagedFileError(f"{FIT_REFERENCE} holds no {name} of the type {np.dtype(kind)}")
     vectors, categories, given = (arrays[name] for name in ("vectors", "categories", "given"))
-    one_each = categories.shape == given.shape == (len(vectors),)
+    one_each = categories.shape == given.shape == vectors.shape[:1]
     if vectors.ndim != 2 or not one_each or arrays["frozen"].size != 1:
         raise DamagedFileError(f"{FIT_REFERENCE}: its arrays do not fit each other")
     for name in ("vectors", "labelled", "unlabelled", "label_cosines"):

@@ -1,6 +1,6 @@
 """A model on disk: safetensors and JSON; nothing is unpickled."""
 
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -159,8 +159,9 @@ def _read_model(files: CheckedFolder, about: dict[str, Any], device: torch.devic
     check_items(about["known"], str, "model.json, known")
     if about["kind"] not in FEATURE_MAPS:
         raise DamagedFileError(f"model.json: the kind {about['kind'][:40]!r} does not exist")
-    if not 0 < about["temperature"] < math.inf:
-        raise DamagedFileError(f"model.json: the temperature cannot be {about['temperature']}")
+    if not 0 < about["temperature"] <= sys.float_info.max:
+        found = str(about["temperature"])[:40]
+        raise DamagedFileError(f"model.json: the temperature cannot be {found}")
     _check_marking(about["config"])
     parameters = _checked_parameters(about["parameters"])
     categories = categories_from(about["categories"], "model.json")
