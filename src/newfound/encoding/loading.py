@@ -12,13 +12,8 @@ from typing import Any
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from newfound.encoding.backbone import (
-    FAMILIES,
-    Backbone,
-    check_backbone,
-    convert_weights,
-    read_architecture,
-)
+from newfound.encoding.backbone import Backbone, check_backbone
+from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, parse_json, read_regular
