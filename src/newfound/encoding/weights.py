@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -11,6 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from newfound.errors import DamagedFileError, reason
+from newfound.files import open_regular
 
 # Types that torch and numpy both have; the library raises a KeyError for others.
 ARRAY_TYPES = {"F64", "F32", "F16", "I64", "I32", "I16", "I8", "U8", "BOOL"}
@@ -35,8 +38,24 @@ def parse_arrays(content: bytes, where: str) -> dict[str, np.ndarray]:
         raise DamagedFileError(f"{where}: {reason(error)}") from error
 
 
-def _check_types(content: bytes, where: str, types: set[str]) -> None:
-    """Raise DamagedFileError for a type of tensors that cannot be read."""
+def stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes in the header of a safetensors file; none if it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            start = file.read(8)
+            header = _header(start + file.read(min(int.from_bytes(start, "little"), 2**26)), "")
+    except (OSError, DamagedFileError):  # reported when the file is read
+        return {}
+    shapes = {name: entry.get("shape") for name, entry in header.items() if isinstance(entry, dict)}
+    return {
+        name: tuple(shape)
+        for name, shape in shapes.items()
+        if isinstance(shape, list) and all(type(length) is int for length in shape)
+    }
+
+
+def _header(content: bytes, where: str) -> dict[str, Any]:
+    """Return the header of a safetensors file, or raise DamagedFileError."""
     length = int.from_bytes(content[:8], "little")
     try:
         header = json.loads(content[8 : 8 + length])
@@ -44,7 +63,12 @@ def _check_types(content: bytes, where: str, types: set[str]) -> None:
         raise DamagedFileError(f"{where} has no valid header") from error
     if not isinstance(header, dict):
         raise DamagedFileError(f"{where} has no valid header")
-    for name, entry in header.items():
+    return header
+
+
+def _check_types(content: bytes, where: str, types: set[str]) -> None:
+    """Raise DamagedFileError for a type of tensors that cannot be read."""
+    for name, entry in _header(content, where).items():
         kind = entry.get("dtype") if isinstance(entry, dict) else None
         if name != "__metadata__" and (not isinstance(kind, str) or kind not in types):
             raise DamagedFileError(f"{where}: {name[:80]} has the type {str(kind)[:20]!r}")
