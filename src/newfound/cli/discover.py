@@ -101,6 +101,7 @@ def discover_corpus(
     from newfound import pipeline
     from newfound.report import write_report
     from newfound.storage.run_folder import new_run, write_run
+    from newfound.storage.space import check_run_space
 
     begun = time.perf_counter()
     endpoint = naming_endpoint(options)
@@ -109,6 +110,7 @@ def discover_corpus(
     more += encoder_notes(config.encoder)
     output.notes(more)
     stages = output.stages()
+    check_run_space(options.out, corpus, config)
     stages.checkpoints = checkpoints = Checkpoints(
         unfinished_folder(options.out),
         command=options.command_line,

@@ -80,6 +80,11 @@ def _frozen_features(
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(
-            model, tokens, folder=cache, advance=advance, checkpoints=stages.checkpoints
+            model,
+            tokens,
+            folder=cache,
+            advance=advance,
+            note=stages.note,
+            checkpoints=stages.checkpoints,
         )
     return model, features_of(model, inputs)

@@ -100,7 +100,12 @@ def encode_texts(
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(
-            model, tokens, folder=cache, advance=advance, checkpoints=stages.checkpoints
+            model,
+            tokens,
+            folder=cache,
+            advance=advance,
+            note=stages.note,
+            checkpoints=stages.checkpoints,
         )
     return Encoded(model, tokens, inputs)
 
@@ -200,6 +205,11 @@ def prepare(
         model.freeze(frozen_count(trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
             inputs = run_frozen(
-                model, tokens, folder=cache, advance=advance, checkpoints=stages.checkpoints
+                model,
+                tokens,
+                folder=cache,
+                advance=advance,
+                note=stages.note,
+                checkpoints=stages.checkpoints,
             )
     return Prepared(model, tokens, inputs, pretrained, k, found)
