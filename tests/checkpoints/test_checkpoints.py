@@ -9,7 +9,14 @@ import torch
 from support.faults import FakeClock
 from torch import Tensor
 
-from newfound.checkpoints import Checkpoints, Kept, checkpoints, read_unfinished, unfinished_folder
+from newfound.checkpoints import (
+    Checkpoints,
+    Kept,
+    checkpoints,
+    pieces,
+    read_unfinished,
+    unfinished_folder,
+)
 from newfound.progress import Stages
 
 SAME = {"texts": "a", "settings": "b"}
@@ -124,6 +131,24 @@ def test_new_work_replaces_the_old_in_its_files(tmp_path: Path, keeping: None) -
     found = kept.load("epochs")
     assert found is not None
     assert (found.value, found.tensors["some"].tolist()) == (2, [2] * 4)
+
+
+def test_fault_while_writing_leaves_the_work_before(
+    tmp_path: Path, keeping: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = opened(tmp_path / "u")
+    kept.save("epochs", Kept(1, {"some": torch.ones(4)}))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "replace_file", killed)  # after the tensors were written
+        with pytest.raises(KeyboardInterrupt):
+            kept.save("epochs", Kept(2, {"some": torch.zeros(4)}))
+    found = opened(tmp_path / "u").load("epochs")
+    assert found is not None
+    assert (found.value, found.tensors["some"].tolist()) == (1, [1] * 4)
 
 
 def test_complete_run_leaves_nothing_but_files_of_others(tmp_path: Path, keeping: None) -> None:

@@ -13,6 +13,7 @@ from newfound.cli.flags import (
     Commands,
     add_force,
     add_naming,
+    add_no_resume,
     add_output_flags,
     add_run_flags,
     add_tables,
@@ -52,12 +53,7 @@ def add_parser(commands: Commands) -> None:
         "-o", "--out", metavar="RUN", type=Path, required=True, help="run folder to write"
     )
     add_force(command, "an existing run folder")
-    command.add_argument(
-        "--no-resume",
-        action="store_true",
-        help="start anew: after a fault, the same command goes on from the work that was kept "
-        "beside the run folder; this flag discards that work",
-    )
+    add_no_resume(command)
     command.add_argument(
         "--format", choices=("csv", "parquet"), default="csv", help="format of the assignments"
     )
@@ -114,7 +110,7 @@ def discover_corpus(
     stages.checkpoints = checkpoints = Checkpoints(
         unfinished_folder(options.out),
         command=options.command_line,
-        resume=not getattr(options, "no_resume", False),
+        resume=not options.no_resume,
         note=lambda note: output.notes([note]),
     )
     # The folder is created first, so that a place that cannot be written to fails at once.
