@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support.faults import FaultError, FaultyCheckpoints
 from support.small_texts import SmallTask
 
@@ -114,20 +115,47 @@ def test_faults_do_not_change_the_result(
     steps: Counter[str],
 ) -> None:
     unbroken, _ = discover(method, task, tiny_encoder, None)
-    all_steps, faults = steps["steps"], 0
+    all_steps = steps["steps"]
     stride = 7 if method == "newfound" else 3  # which has many more moments than the others
-    while True:
-        steps.clear()
-        limit = 3 + stride * faults  # each command comes a little further than the one before it
-        try:
-            result, recorded = discover(method, task, tiny_encoder, tmp_path / "unfinished", limit)
-            break
-        except FaultError:
-            faults += 1
-    assert faults >= max(1, recorded // (stride + 1))
+    result = discover_with_faults(
+        method, task, tiny_encoder, tmp_path / "unfinished", stride, steps
+    )
     assert steps["steps"] < all_steps or not all_steps  # the last command repeated less
     assert_equal(result, unbroken)
     assert not (tmp_path / "unfinished").exists()
+
+
+def test_faults_do_not_change_the_result_of_two_threads(
+    task: SmallTask, tiny_encoder: str, tmp_path: Path, keeping: None, steps: Counter[str]
+) -> None:
+    """Each thread encodes whole batches, and they finish in no fixed order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        unbroken, _ = discover("bert", task, tiny_encoder, None)
+        folder = tmp_path / "unfinished"
+        assert_equal(discover_with_faults("bert", task, tiny_encoder, folder, 1, steps), unbroken)
+    finally:
+        torch.set_num_threads(before)
+
+
+def discover_with_faults(
+    method: str, task: SmallTask, encoder: str, folder: Path, stride: int, steps: Counter[str]
+) -> Result:
+    """Return the result of the last of several commands, all of which but it end by a fault.
+
+    Each one comes further than the one before it; `steps` counts those of the last.
+    """
+    faults = 0
+    while True:
+        steps.clear()
+        try:
+            result, recorded = discover(method, task, encoder, folder, 3 + stride * faults)
+        except FaultError:
+            faults += 1
+            continue
+        assert faults >= max(1, recorded // (stride + 1) - 1)
+        return result
 
 
 def assert_equal(one: Result, other: Result) -> None:
