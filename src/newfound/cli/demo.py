@@ -7,6 +7,7 @@ from newfound.cli.discover import discover_corpus
 from newfound.cli.flags import (
     Commands,
     add_naming,
+    add_no_resume,
     add_output_flags,
     add_run_flags,
     new_command,
@@ -36,6 +37,7 @@ def add_parser(commands: Commands) -> None:
         default=Path("demo-run"),
         help="run folder to write",
     )
+    add_no_resume(command)
     add_run_flags(command)
     add_naming(command)
     add_output_flags(command)
@@ -64,7 +66,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Raise InputError if the folder has other contents than an earlier demo."""
-    from newfound.storage.run_folder import check_run_folder, read_records
+    from newfound.storage.formats import read_records
+    from newfound.storage.run_folder import check_run_folder
 
     check_run_folder(folder, force=True)
     if (folder / "run.json").is_file():

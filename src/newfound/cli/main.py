@@ -80,13 +80,27 @@ class Parser(argparse.ArgumentParser):
 
 def command() -> NoReturn:
     """Run the command `newfound` and end the process with its exit code."""
-    signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(main())
+    received: list[int] = []
 
+    def stop(number: int, frame: object) -> NoReturn:
+        """End as after Ctrl-C, so that temporary files are removed."""
+        received.append(number)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
 
-def _terminated(number: int, frame: object) -> NoReturn:
-    """Exit as after Ctrl-C, so that temporary files are removed."""
-    raise SystemExit(128 + number)
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
+        signal.signal(signal.SIGINT, stop)
+    try:
+        code = main()
+    except Exception:
+        if not received:
+            raise
+        # Compiled code may replace the interrupt by an error of its own.
+        _complain("interrupted" if received[0] == signal.SIGINT else "terminated")
+        code = 2
+    sys.exit(128 + received[0] if received and code == 2 else code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

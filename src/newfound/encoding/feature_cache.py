@@ -1,7 +1,6 @@
 """The feature cache: frozen layers run once, and training reads their output."""
 
 import hashlib
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,11 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from newfound.checkpoints import Checkpoints
 from newfound.devices import plain
+from newfound.encoding.array_files import HEADER, Note, new_array, read_array, scratch_array
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
+from newfound.encoding.kept_batches import KeptBatches
 from newfound.encoding.workers import run_batches
-from newfound.files import write_atomically
 from newfound.progress import Advance
 
 MEMORY_LIMIT = 4 * 2**30  # bytes; larger caches are memory-mapped
@@ -83,6 +84,8 @@ def run_frozen(
     folder: Path | None = None,
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
+    note: Note | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Inputs:
     """Run the frozen layers of a model on all texts.
 
@@ -97,11 +100,16 @@ def run_frozen(
         Bytes up to which the result is held in memory; beyond it, a memory-mapped file is used.
     advance : callable, optional
         Called with the number of texts processed.
+    note : callable, optional
+        Called with a sentence if the cached result is damaged; it is then computed again.
+    checkpoints : Checkpoints, optional
+        Keeps the texts that are done while the others run.
 
     Returns
     -------
     Inputs
     """
+    checkpoints = checkpoints or Checkpoints()
     lengths, device = tokens.lengths, model.device
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
@@ -110,34 +118,24 @@ def run_frozen(
     fits = 2 * shape[0] * shape[1] <= memory_limit
     if folder is None and fits:  # the common case: written to the training device
         states = torch.empty(shape, dtype=torch.float16, device=device)
-        _fill(states, model, tokens, pooled, advance)
+        _fill(states, model, tokens, pooled, advance, checkpoints)
         return _as_inputs(states, tokens, pooled, device)
     if folder is None:
-        values = _scratch(shape)
-        _fill(torch.from_numpy(values), model, tokens, pooled, advance)
+        values = scratch_array(shape)
+        _fill(torch.from_numpy(values), model, tokens, pooled, advance, checkpoints)
     else:
-        kept = folder / f"{_key(model, tokens)}.npy"
-        found = _load(kept, shape)
-        if found is None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with write_atomically(kept) as temporary:
-                on_disk = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
-                _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance)
-                on_disk.flush()
-            found = np.load(kept, mmap_mode="c")
-        elif advance:
+        kept = folder / f"{_key(model, tokens)}.features"
+        found = read_array(kept, shape, in_memory=fits, note=note)
+        if found is not None and advance:
             advance(len(tokens))
+        if found is None:
+            with new_array(kept, shape, in_memory=fits) as found:
+                _fill(torch.from_numpy(found), model, tokens, pooled, advance, checkpoints)
+            if not fits:  # mapped anew, so that training cannot change the file
+                found = np.memmap(kept, np.float16, "c", offset=HEADER, shape=shape)
         values = found
-    states = torch.from_numpy(np.array(values) if fits else values)
+    states = torch.from_numpy(values)
     return _as_inputs(states.to(device) if fits else states, tokens, pooled, device)
-
-
-def _load(kept: Path, shape: tuple[int, int]) -> np.ndarray | None:
-    """Return the cached states, memory-mapped; None if there are none of this shape."""
-    if not kept.is_file():
-        return None
-    values = np.load(kept, mmap_mode="c")
-    return values if values.shape == shape else None
 
 
 def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
@@ -153,6 +151,7 @@ def _fill(
     tokens: Ragged,
     pooled: bool,
     advance: Advance | None,
+    checkpoints: Checkpoints,
 ) -> None:
     """Run the frozen layers and write their output into `states`."""
     model.eval()
@@ -163,20 +162,30 @@ def _fill(
         width = int(tokens.lengths[rows].max())
         ids, mask = tokens.padded(index, width)
         found = model.lower(ids, mask)
+        states[places(rows).to(states.device)] = (found if pooled else found[mask]).to(
+            states.device
+        )
+
+    def places(rows: np.ndarray) -> Tensor:  # that the texts in these rows have in `states`
+        index = torch.from_numpy(rows).to(model.device)
         if pooled:
-            states[index.to(states.device)] = found.to(states.device)
-        else:
-            places = tokens.starts[index][:, None] + torch.arange(width, device=model.device)
-            states[places[mask].to(states.device)] = found[mask].to(states.device)
+            return index
+        lengths = torch.from_numpy(tokens.lengths[rows]).to(model.device)
+        offset = torch.arange(int(tokens.lengths[rows].max()), device=model.device)
+        return (tokens.starts[index][:, None] + offset)[offset < lengths[:, None]]
+
+    def report(done: int) -> None:
+        kept.finished()
+        if advance:
+            advance(done)
 
     batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
-    run_batches(fill, batches, model.device, advance)
-
-
-def _scratch(shape: tuple[int, int]) -> np.ndarray:
-    """Return a memory-mapped array in an unnamed file, which is deleted with the array."""
-    with tempfile.TemporaryFile(prefix="newfound-") as file:
-        return np.memmap(file, np.float16, "w+", shape=shape)
+    kept = KeptBatches(checkpoints, states, batches, places)
+    first = kept.load()
+    if first and advance:
+        advance(sum(map(len, batches[:first])))
+    run_batches(fill, batches, model.device, report, skip=first)
+    kept.keep()
 
 
 def _key(model: EncoderFeatures, tokens: Ragged) -> str:

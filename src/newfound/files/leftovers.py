@@ -1,0 +1,93 @@
+"""Temporary names, and the removal of what dead processes left under them.
+
+A temporary name tells what it belongs to and that it is ours: `.NAME.xxxxxxxx.newfound` is a folder
+that will be NAME, the same with `-old` a folder that was NAME, and with `-file` a folder in which
+the file NAME is written. The owner of a folder for a file holds a lock on it, and all folders of
+NAME belong to the one who holds the writer's lock of NAME. What nobody holds belongs to nobody.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from newfound.files.locks import same_file, try_lock
+
+MARK = ".newfound"
+OLD = "-old"  # of a folder that is being replaced
+FILE = "-file"  # of a folder in which one file is written
+LONGEST = 60  # characters of a name that its temporary name repeats
+
+
+def _pattern(name: str, ending: str) -> re.Pattern[str]:
+    """Return the pattern of temporary names with this ending; "" stands for all names."""
+    start = re.escape(name[:LONGEST]) if name else ".+"
+    return re.compile(rf"\.{start}\.[a-z0-9_]{{8}}{re.escape(MARK + ending)}", re.DOTALL)
+
+
+def is_beside(entry: str, name: str) -> bool:
+    """Return whether `entry` is the name of something that this package keeps for `name`."""
+    if entry in (f".{name}.lock", f".{name}.unfinished"):
+        return True
+    return any(_pattern(name, ending).fullmatch(entry) for ending in ("", OLD))
+
+
+def is_free(folder: Path) -> bool:
+    """Return whether a folder has no entries but those that this package keeps for it."""
+    name = folder.resolve().name
+    return all(is_beside(entry, name) for entry in os.listdir(folder))
+
+
+def make_temporary(name: str, folder: Path, ending: str = "") -> Path:
+    """Create a folder with a temporary name."""
+    return Path(tempfile.mkdtemp(prefix=f".{name[:LONGEST]}.", suffix=MARK + ending, dir=folder))
+
+
+def find_temporary(name: str, folder: Path, ending: str = "") -> list[Path]:
+    """Return the folders with a temporary name of `name` (all names if empty), newest first."""
+    pattern = _pattern(name, ending)
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # its owner may remove it meanwhile
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry)))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+@contextmanager
+def temporary_for_file(path: Path) -> Iterator[Path]:
+    """Yield a new locked folder beside `path`, and remove it afterwards.
+
+    Left-overs of dead processes in the same place are removed first.
+    """
+    _remove_dead(path.parent)
+    while True:
+        folder = make_temporary(path.name, path.parent, FILE)
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            # Another process may take the folder for a left-over before it is locked.
+            if try_lock(handle) is False or not same_file(handle, folder):
+                continue
+            yield folder
+            return
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
+
+
+def _remove_dead(place: Path) -> None:
+    """Remove folders for files whose owner has ended."""
+    for folder in find_temporary("", place, FILE):
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:  # removed meanwhile, or somebody else's
+            continue
+        try:
+            if try_lock(handle) and same_file(handle, folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(handle)
