@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from support.commands import Command, put_task
-from support.sealing import reseal
+from support.sealing import reseal, unseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError, pipeline
@@ -317,6 +317,7 @@ def test_run_of_an_earlier_version_has_raw_cells(result: Result, tmp_path: Path)
     records = records_of(tmp_path)
     del records["raw_cells"], records["environment"]
     (tmp_path / "run.json").write_text(json.dumps(records))
+    unseal(tmp_path)
     assert read_run(tmp_path).corpus == result.corpus
 
 

@@ -1,6 +1,7 @@
 """How far an unfinished run came: the file progress.json, which `newfound info` reads."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ def unfinished_folder(run: Path) -> Path:
     >>> unfinished_folder(Path("/data/my-run")).name
     '.my-run.unfinished'
     """
-    place = run.resolve()
+    place = Path(os.path.realpath(run))  # unlike resolve(), it accepts a loop of links
     return place.parent / f".{place.name}.unfinished"
 
 

@@ -113,8 +113,9 @@ def add_raw_cells(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--raw-cells",
         action="store_true",
-        help="leave the cells of CSV and TSV files as they are (default: where a spreadsheet would "
-        "run a cell as a formula, an apostrophe is written before it, and removed when it is read)",
+        help="leave the cells of CSV and TSV files as they are; without it, an apostrophe is "
+        "written before a cell that a spreadsheet would run as a formula, and removed when the "
+        "cell is read",
     )
 
 

@@ -1,5 +1,6 @@
 """Read tables into one corpus."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +74,9 @@ def read_tables(
     paths = [Path(path) for path in paths]
     if not paths:
         raise InputError("no table is given: give at least one file")
+    real = [os.path.realpath(path) for path in paths]  # unlike resolve(), accepts a loop of links
     for position, path in enumerate(paths):
-        if path.resolve() in [earlier.resolve() for earlier in paths[:position]]:
+        if real[position] in real[:position]:
             raise InputError(f"{path}: the file is given twice: give it once")
     sources = [open_source(path, raw_cells=raw_cells) for path in paths]
     columns = [
