@@ -7,6 +7,7 @@ replaced meanwhile; `read_steadily` reads again if it was replaced in the moment
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,11 +16,13 @@ from typing import IO, Any, TypeVar
 
 from newfound.errors import DamagedFileError, InputError
 from newfound.files.json_files import check_fields, parse_json, write_json
+from newfound.files.leftovers import OLD, find_temporary
 from newfound.files.reading import open_regular, read_regular
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 ATTEMPTS = 20  # to read a folder that is replaced again and again
+PAUSE = 0.005  # seconds between them
 Found = TypeVar("Found")
 
 
@@ -139,12 +142,20 @@ def read_steadily(folder: Path, read: Callable[[], Found], *, unchanged: bool = 
         try:
             found = read()
         except (InputError, DamagedFileError):
-            if _stamp(folder) == before:
+            if _stamp(folder) == before and not _is_aside(folder):
                 raise
+            time.sleep(PAUSE)
             continue
         if not unchanged or _stamp(folder) == before:
             return found
     return read()
+
+
+def _is_aside(folder: Path) -> bool:
+    """Return whether a folder is missing because it is being replaced in two steps."""
+    if folder.exists() or not folder.parent.is_dir():
+        return False
+    return bool(find_temporary(folder.name, folder.parent, OLD))
 
 
 def _stamp(folder: Path) -> list[tuple[int, ...]]:
@@ -157,6 +168,6 @@ def _stamp(folder: Path) -> list[tuple[int, ...]]:
             stamp.append((0,))
             continue
         # Other files may be written into the folder, which changes its time.
-        time = found.st_mtime_ns if name.endswith(".json") else 0
-        stamp.append((found.st_dev, found.st_ino, time))
+        changed = found.st_mtime_ns if name.endswith(".json") else 0
+        stamp.append((found.st_dev, found.st_ino, changed))
     return stamp
