@@ -305,6 +305,7 @@ def test_file_with_the_name_of_the_lock_is_not_removed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".pipe.lock")
     with pytest.raises(InputError, match="cannot write"):
         write_whole(tmp_path / "pipe", "new")
+    assert (tmp_path / ".pipe.lock").is_fifo()
 
 
 HANG = """

@@ -60,7 +60,7 @@ def test_manifest_lists_what_is_read_back(runs: list[Path]) -> None:
 def test_changed_file_of_a_run_is_refused(runs: list[Path], name: str) -> None:
     path = runs[0] / name
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(InputError, match=rf"{name} is damaged \({name} is not the file that"):
+    with pytest.raises(InputError, match=rf"{name} is damaged \({name} does not have its"):
         read_run(runs[0])
 
 

@@ -6,6 +6,7 @@ the file NAME is written. The owner of a folder for a file holds a lock on it, a
 NAME belong to the one who holds the writer's lock of NAME. What nobody holds belongs to nobody.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from newfound.files.locks import same_file, try_lock
+from newfound.files.locks import same_file, try_lock, undisturbed
 
 MARK = ".newfound"
 OLD = "-old"  # of a folder that is being replaced
@@ -75,7 +76,7 @@ def temporary_for_file(path: Path) -> Iterator[Path]:
             yield folder
             return
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            undisturbed(functools.partial(shutil.rmtree, folder, ignore_errors=True))
             os.close(handle)
 
 

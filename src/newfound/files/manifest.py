@@ -26,13 +26,18 @@ PAUSE = 0.005  # seconds between them
 Found = TypeVar("Found")
 
 
-def write_manifest(folder: Path, names: Iterable[str]) -> None:
-    """Write the sha256 of the named files of a folder into its manifest.json."""
+def sha256_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the sha256 of the named files of a folder."""
     digests = {}
     for name in sorted(names):
         with (folder / name).open("rb") as file:
             digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    write_json(folder / MANIFEST, {"format": FORMAT, "sha256": digests})
+    return digests
+
+
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the sha256 of the named files of a folder into its manifest.json."""
+    write_json(folder / MANIFEST, {"format": FORMAT, "sha256": sha256_of(folder, names)})
 
 
 def read_manifest(folder: Path) -> dict[str, str] | None:
@@ -101,7 +106,7 @@ class CheckedFolder:
             except FileNotFoundError as error:
                 raise DamagedFileError(f"{name} is missing") from error
         if name not in self.digests:
-            raise DamagedFileError(f"{MANIFEST} does not list {name}")
+            raise DamagedFileError(f"the sha256 of {name} is not recorded")
         opened = self._opened[name]
         if isinstance(opened, DamagedFileError):
             raise opened
@@ -112,7 +117,7 @@ class CheckedFolder:
             raise DamagedFileError(f"{name} cannot be read: {error.strerror}") from error
         if hashlib.sha256(content).hexdigest() != self.digests[name]:
             raise DamagedFileError(
-                f"{name} is not the file that {MANIFEST} lists: it was changed, or it belongs to "
+                f"{name} does not have its recorded sha256: it was changed, or it belongs to "
                 "another run or model"
             )
         return content
