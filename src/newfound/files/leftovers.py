@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from newfound.files.locks import same_file, try_lock, undisturbed
+from newfound.files.locks import folder_lock, undisturbed
 
 MARK = ".newfound"
 OLD = "-old"  # of a folder that is being replaced
@@ -68,27 +68,20 @@ def temporary_for_file(path: Path) -> Iterator[Path]:
     _remove_dead(path.parent)
     while True:
         folder = make_temporary(path.name, path.parent, FILE)
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            # Another process may take the folder for a left-over before it is locked.
-            if try_lock(handle) is False or not same_file(handle, folder):
-                continue
-            yield folder
-            return
+            with folder_lock(folder) as held:
+                # Another process may take the folder for a left-over before it is locked.
+                if held is False:
+                    continue
+                yield folder
+                return
         finally:
             undisturbed(functools.partial(shutil.rmtree, folder, ignore_errors=True))
-            os.close(handle)
 
 
 def _remove_dead(place: Path) -> None:
     """Remove folders for files whose owner has ended."""
     for folder in find_temporary("", place, FILE):
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # removed meanwhile, or somebody else's
-            continue
-        try:
-            if try_lock(handle) and same_file(handle, folder):
+        with suppress(OSError), folder_lock(folder) as held:  # OSError: removed meanwhile
+            if held:
                 shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(handle)

@@ -116,4 +116,23 @@ def undisturbed(step: Callable[[], None]) -> None:
 
 def _open_new(path: str, flags: int) -> int:
     """Open a lock file, without waiting for the other end of a pipe and without following links."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    for name in ("O_NONBLOCK", "O_NOFOLLOW"):  # neither is on Windows
+        flags |= getattr(os, name, 0)
+    return os.open(path, flags, 0o666)
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[bool | None]:
+    """Yield whether the lock of a folder is held: False if another process holds it or removed it.
+
+    None where folders have no locks, as on Windows and on some network drives.
+    """
+    if os.name == "nt":
+        yield None
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        held = try_lock(handle)
+        yield held if held is None else held and same_file(handle, folder)
+    finally:
+        os.close(handle)
