@@ -7,6 +7,7 @@ NAME belong to the one who holds the writer's lock of NAME. What nobody holds be
 """
 
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -20,12 +21,18 @@ from newfound.files.locks import folder_lock, undisturbed
 MARK = ".newfound"
 OLD = "-old"  # of a folder that is being replaced
 FILE = "-file"  # of a folder in which one file is written
-LONGEST = 60  # characters of a name that its temporary name repeats
+LONGEST = 100  # bytes of a name that its temporary name repeats; of longer ones it has a hash
+
+
+def _stem(name: str) -> str:
+    """Return what temporary names have in place of a name: itself, unless it is too long."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= LONGEST else hashlib.sha256(encoded).hexdigest()[:32]
 
 
 def _pattern(name: str, ending: str) -> re.Pattern[str]:
     """Return the pattern of temporary names with this ending; "" stands for all names."""
-    start = re.escape(name[:LONGEST]) if name else ".+"
+    start = re.escape(_stem(name)) if name else ".+"
     return re.compile(rf"\.{start}\.[a-z0-9_]{{8}}{re.escape(MARK + ending)}", re.DOTALL)
 
 
@@ -44,7 +51,7 @@ def is_free(folder: Path) -> bool:
 
 def make_temporary(name: str, folder: Path, ending: str = "") -> Path:
     """Create a folder with a temporary name."""
-    return Path(tempfile.mkdtemp(prefix=f".{name[:LONGEST]}.", suffix=MARK + ending, dir=folder))
+    return Path(tempfile.mkdtemp(prefix=f".{_stem(name)}.", suffix=MARK + ending, dir=folder))
 
 
 def find_temporary(name: str, folder: Path, ending: str = "") -> list[Path]:
