@@ -292,6 +292,18 @@ def test_second_writer_is_refused(tmp_path: Path) -> None:
     write_whole(folder, "third")
 
 
+@pytest.mark.parametrize("name", ["run", "r" * 200, "\U0001f600" * 50])
+def test_writers_of_similar_names_do_not_disturb_each_other(tmp_path: Path, name: str) -> None:
+    with write_folder(tmp_path / f"{name}1", "done") as new:
+        (new / "done").write_text("first")
+        for other in (f"{name}2", name, f"{name}1.1"):
+            write_whole(tmp_path / other, "other")
+            write_text(tmp_path / f"{other}.txt", "other")
+        assert (new / "done").exists()
+    assert (tmp_path / f"{name}1" / "done").read_text() == "first"
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_lock_of_a_dead_process_is_taken_and_removed(tmp_path: Path) -> None:
     (tmp_path / ".run.lock").touch()
     write_whole(tmp_path / "run", "new")
@@ -305,6 +317,7 @@ def test_file_with_the_name_of_the_lock_is_not_removed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".pipe.lock")
     with pytest.raises(InputError, match="cannot write"):
         write_whole(tmp_path / "pipe", "new")
+    assert (tmp_path / ".pipe.lock").is_fifo()
 
 
 HANG = """

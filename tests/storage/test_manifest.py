@@ -60,7 +60,7 @@ def test_manifest_lists_what_is_read_back(runs: list[Path]) -> None:
 def test_changed_file_of_a_run_is_refused(runs: list[Path], name: str) -> None:
     path = runs[0] / name
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(InputError, match=rf"{name} is damaged \({name} is not the file that"):
+    with pytest.raises(InputError, match=rf"{name} is damaged \({name} does not have its"):
         read_run(runs[0])
 
 
@@ -105,12 +105,12 @@ def test_runs_and_models_without_a_manifest_are_read(runs: list[Path]) -> None:
 
 
 def while_swapping(folder: Path, results: list[Result], read: Callable[[], None]) -> int:
-    """Call `read` while another thread replaces the run 30 times; return the number of calls."""
+    """Call `read` while another thread replaces the run 40 times; return the number of calls."""
     failures: list[BaseException] = []
 
     def swap() -> None:
         try:
-            for number in range(30):
+            for number in range(40):
                 with new_run(folder, force=True) as new:
                     write_run(results[number % 2], new)
         except BaseException as error:
@@ -144,7 +144,7 @@ def test_reader_during_swaps_gets_one_model_whole(
         seen.add(heads.index(_fingerprint(replace(results[0], model=model))))
         assert read_run(tmp_path / "run").notes in [result.notes for result in results]
 
-    assert while_swapping(tmp_path / "run", results, read) > 5
+    assert while_swapping(tmp_path / "run", results, read) > 2
     assert seen == {0, 1}
 
 
@@ -160,7 +160,7 @@ def test_estimator_during_swaps_has_model_and_result_of_one_run(
         found = CategoryDiscoverer.load(tmp_path / "run").result_
         assert found.notes == (f"run {heads.index(_fingerprint(found))}",)
 
-    assert while_swapping(tmp_path / "run", results, read) > 5
+    assert while_swapping(tmp_path / "run", results, read) > 2
 
 
 def _fingerprint(result: Result) -> tuple[bytes, bytes]:

@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 from support.odd_files import LYING, PLACES, no_hang  # noqa: F401
 from support.sealing import reseal
 
-from newfound.errors import InputError
+from newfound.errors import DamagedFileError, InputError
+from newfound.files import CheckedFolder
 from newfound.storage.model_files import load_model
 
 JSON_FILES = ("model.json", "encoder.json", "tokenizer.json", "manifest.json")
@@ -204,3 +205,55 @@ def test_weights_that_do_not_fit(model: Path, name: str, change: str) -> None:
     save_file(arrays, path)
     reseal(model)
     refused(model)
+
+
+# Feature maps without an encoder.
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code": 10**12},
+        {"code": 0},
+        {"code": True},
+        {"activation": "tanh"},
+        {"words": []},
+        {"words": ["rain", "rain", "sun"]},
+        {"words": [1, 2, 3]},
+        {"words": "rain"},
+        {"tensors": np.nan},
+    ],
+    ids=str,
+)
+def test_odd_autoencoders(tmp_path: Path, changes: dict[str, Any]) -> None:
+    from newfound.training.autoencoder import AutoencoderFeatures
+
+    AutoencoderFeatures(["rain", "sun", "song"], np.ones(3), code=2).save(tmp_path)
+    AutoencoderFeatures.load(CheckedFolder(tmp_path))
+    if "tensors" in changes:
+        spoil(tmp_path / "autoencoder.safetensors", "rarity")
+    else:
+        edit(tmp_path / "autoencoder.json", lambda about: about.update(changes))
+    with pytest.raises(DamagedFileError):
+        AutoencoderFeatures.load(CheckedFolder(tmp_path))
+
+
+@pytest.mark.parametrize("words", [None, {}, [], ["rain"], ["rain", 2], "rain"], ids=str)
+def test_odd_word_vectors(tmp_path: Path, words: Any) -> None:
+    from newfound.encoding.word_vectors import WordVectors
+
+    WordVectors(["rain", "sun"], np.ones((2, 3))).save(tmp_path)
+    WordVectors.load(CheckedFolder(tmp_path))
+    if words is None:
+        spoil(tmp_path / "words.safetensors", "vectors")
+    else:
+        (tmp_path / "words.json").write_text(json.dumps(words))
+    with pytest.raises(DamagedFileError):
+        WordVectors.load(CheckedFolder(tmp_path))
+
+
+def spoil(path: Path, name: str) -> None:
+    """Write NaN into an array of a file."""
+    arrays = {key: value.copy() for key, value in load_file(path).items()}
+    arrays[name].flat[0] = np.nan
+    save_file(arrays, path)

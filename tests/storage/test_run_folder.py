@@ -234,6 +234,28 @@ def test_folder_created_meanwhile_is_not_replaced(
     assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "run", "run-2"}
 
 
+def test_file_added_to_a_run_meanwhile_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "notes from before"):
+        (folder / name).write_text("{}")
+    with new_run(folder, force=True) as new:  # what newfound itself adds does not count
+        (new / "run.json").write_text("[]")
+        for name in ("report.html", "check.json"):
+            (folder / name).write_text("")
+    assert everything_under(folder) == {"run.json"}
+
+    def add() -> None:
+        with new_run(folder, force=True) as new:
+            (new / "run.json").write_text("{}")
+            (folder / "thesis").write_text("years of work")
+
+    with pytest.raises(InputError, match=r"so it is not replaced; the new files are in .*run-2"):
+        add()
+    assert everything_under(folder) == {"run.json", "thesis"}
+    assert everything_under(tmp_path / "run-2") == {"run.json"}
+
+
 def test_two_writers_of_one_run_are_refused(
     command: Command, task: SmallTask, flags: list[str], tmp_path: Path
 ) -> None:

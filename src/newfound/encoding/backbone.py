@@ -109,7 +109,8 @@ def check_backbone(
         if prefix + name not in weights:
             raise DamagedFileError(f"{where} has no {prefix + name!r}")
         check_shape(weights[prefix + name], size, f"{where}: {name}")
-    if not weights[f"{prefix}words.weight"].any():
+    words = weights[f"{prefix}words.weight"]
+    if not words.sum() and not words.any():  # the sum is quicker
         raise DamagedFileError(f"{where}: words.weight is all zeros")
 
 

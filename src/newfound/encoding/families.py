@@ -216,7 +216,7 @@ def _word_head_weights(
     for name, weight in found.items():
         square = (shape.width, shape.width) if name == "dense.weight" else (shape.width,)
         check_shape(weight, (shape.vocabulary,) if name == "bias" else square, name)
-    return found
+    return {name: weight.clone() for name, weight in found.items()}
 
 
 def _backbone_weights(

@@ -159,7 +159,8 @@ def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokeniz
     -------
     tokenizers.Tokenizer
     """
-    _check_templates(parse_json(content, dict, "the tokeniser"))
+    value = parse_json(content, dict, "the tokeniser")
+    _check_templates(value)
     try:
         tokenizer = Tokenizer.from_buffer(content)
         # Some faults show only when a text is encoded.
@@ -168,9 +169,10 @@ def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokeniz
         found = tokenizer.encode_batch_fast(PROBES)
     except Exception as error:  # tokenizers raises plain Exception
         raise DamagedFileError(f"it cannot be read as a tokeniser: {reason(error)}") from error
-    ids = [*tokenizer.get_vocab().values(), *(i for encoding in found for i in encoding.ids)]
-    if not ids or max(ids) >= vocabulary:
-        size = max(tokenizer.get_vocab_size(), max(ids, default=0) + 1)
+    # get_vocab() of the library takes longer than all the rest.
+    highest = max(_highest_id(value), *(max(e.ids, default=-1) for e in found))
+    if not 0 <= highest < vocabulary:
+        size = max(tokenizer.get_vocab_size(), highest + 1)
         raise DamagedFileError(
             f"the tokeniser has {size:,} words, but its weights have {vocabulary:,}"
         )
@@ -179,6 +181,14 @@ def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokeniz
             f"the tokeniser adds more special tokens than a text may have tokens ({max_tokens})"
         )
     return tokenizer
+
+
+def _highest_id(tokenizer: dict[str, Any]) -> int:
+    """Return the highest token id in a tokenizer.json that the library has read, or -1."""
+    words = tokenizer["model"]["vocab"]  # a dict with ids, or a list in the order of ids
+    ids = words.values() if isinstance(words, dict) else range(len(words))
+    added = (token["id"] for token in tokenizer.get("added_tokens") or ())
+    return max(max(ids, default=-1), max(added, default=-1))
 
 
 def _check_templates(tokenizer: dict[str, Any]) -> None:

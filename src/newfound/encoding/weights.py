@@ -1,41 +1,83 @@
 """Read safetensors, and load weights into a module after checking names, shapes and values."""
 
 import json
+import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from newfound.errors import DamagedFileError, reason
-from newfound.files import open_regular
+from newfound.errors import DamagedFileError
+from newfound.files import check_fields, check_items, open_regular
 
-# Types that torch and numpy both have; the library raises a KeyError for others.
-ARRAY_TYPES = {"F64", "F32", "F16", "I64", "I32", "I16", "I8", "U8", "BOOL"}
-TENSOR_TYPES = ARRAY_TYPES | {"BF16"}
+TYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 
 
 def parse_tensors(content: bytes, where: str) -> dict[str, Tensor]:
-    """Return the tensors in the content of a safetensors file, or raise DamagedFileError."""
-    try:
-        _check_types(content, where, TENSOR_TYPES)
-        return safetensors.torch.load(content)
-    except SafetensorError as error:
-        raise DamagedFileError(f"{where}: {reason(error)}") from error
+    """Return the tensors in the content of a safetensors file, or raise DamagedFileError.
+
+    The tensors share the memory of `content`: they must be copied to be kept or changed. The
+    library's own reader of bytes copies every tensor, and its reader of files maps them into memory
+    by name, so that what it reads need not be what was checked.
+    """
+    entries = _entries(content, where)
+    start = 8 + int.from_bytes(content[:8], "little")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of memory that cannot be written to
+        data = torch.frombuffer(content, dtype=torch.uint8)[start:]
+    found = {}
+    end = 0
+    for name, (kind, shape, first, last) in sorted(entries.items(), key=lambda item: item[1][2:]):
+        if first != end or last > len(data) or last - first != math.prod(shape) * kind.itemsize:
+            raise DamagedFileError(f"{where}: the size of {name[:80]} does not match its data")
+        part, end = data[first:last], last
+        aligned = part if (start + first) % kind.itemsize == 0 else part.clone()
+        found[name] = aligned.view(kind).view(shape)
+    if end != len(data):
+        raise DamagedFileError(f"{where} has data that belong to no tensor")
+    return found
+
+
+def _entries(
+    content: bytes, where: str
+) -> dict[str, tuple[torch.dtype, tuple[int, ...], int, int]]:
+    """Return the type, the shape and the place of each tensor from the header of a file."""
+    found = {}
+    for name, entry in _header(content, where).items():
+        if name == "__metadata__":
+            check_fields({name: entry}, {name: dict}, where)
+            continue
+        check_fields(entry, {"dtype": str, "shape": list, "data_offsets": list}, where)
+        check_items(entry["shape"] + entry["data_offsets"], int, where)
+        if entry["dtype"] not in TYPES:
+            raise DamagedFileError(f"{where}: {name[:80]} has the type {entry['dtype'][:20]!r}")
+        if len(entry["data_offsets"]) != 2 or min(entry["shape"], default=0) < 0:
+            raise DamagedFileError(f"{where} has no valid header")
+        found[name] = (TYPES[entry["dtype"]], tuple(entry["shape"]), *entry["data_offsets"])
+    return found
 
 
 def parse_arrays(content: bytes, where: str) -> dict[str, np.ndarray]:
     """Return the arrays in the content of a safetensors file, or raise DamagedFileError."""
-    try:
-        _check_types(content, where, ARRAY_TYPES)
-        return safetensors.numpy.load(content)
-    except SafetensorError as error:
-        raise DamagedFileError(f"{where}: {reason(error)}") from error
+    tensors = parse_tensors(content, where)
+    if any(tensor.dtype == torch.bfloat16 for tensor in tensors.values()):
+        raise DamagedFileError(f"{where} has a type that numpy does not have")
+    return {name: tensor.numpy().copy() for name, tensor in tensors.items()}
 
 
 def stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
@@ -64,14 +106,6 @@ def _header(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise DamagedFileError(f"{where} has no valid header")
     return header
-
-
-def _check_types(content: bytes, where: str, types: set[str]) -> None:
-    """Raise DamagedFileError for a type of tensors that cannot be read."""
-    for name, entry in _header(content, where).items():
-        kind = entry.get("dtype") if isinstance(entry, dict) else None
-        if name != "__metadata__" and (not isinstance(kind, str) or kind not in types):
-            raise DamagedFileError(f"{where}: {name[:80]} has the type {str(kind)[:20]!r}")
 
 
 def check_finite(weights: Mapping[str, Tensor], where: str) -> None:

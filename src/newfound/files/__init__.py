@@ -10,7 +10,7 @@ from newfound.files.json_files import (
     write_json,
     write_text,
 )
-from newfound.files.leftovers import is_free
+from newfound.files.leftovers import is_beside, is_free
 from newfound.files.manifest import CheckedFolder, read_steadily, write_manifest
 from newfound.files.reading import open_regular, read_regular
 
@@ -18,6 +18,7 @@ __all__ = [
     "CheckedFolder",
     "check_fields",
     "check_items",
+    "is_beside",
     "is_free",
     "open_regular",
     "parse_json",

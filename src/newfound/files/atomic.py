@@ -9,7 +9,7 @@ from pathlib import Path
 from newfound.errors import InputError
 from newfound.files import swapping
 from newfound.files.leftovers import make_temporary, temporary_for_file
-from newfound.files.locks import lock_path, writer_lock
+from newfound.files.locks import lock_path, undisturbed, writer_lock
 from newfound.files.syncing import sync_file, sync_folder, sync_tree
 
 
@@ -92,7 +92,7 @@ def write_folder(
                 yield writing.new
                 writing.finish()
             finally:
-                writing.clean_up()
+                undisturbed(writing.clean_up)
     except OSError as error:
         raise InputError(cannot_write(folder, error)) from error
     except InputError as error:
@@ -171,7 +171,8 @@ class _Writing:
 
     def clean_up(self) -> None:
         """Remove the temporary folder, and the old one if it has been replaced."""
-        if self.own is None:
+        if self.own is None:  # an interrupt may have come right after the folder was created
+            swapping.remove_new(self.place, self.inside)
             return
         aside = swapping.aside_of(self.new)
         old = aside if aside.is_dir() else self.new

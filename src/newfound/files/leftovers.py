@@ -6,6 +6,8 @@ the file NAME is written. The owner of a folder for a file holds a lock on it, a
 NAME belong to the one who holds the writer's lock of NAME. What nobody holds belongs to nobody.
 """
 
+import functools
+import hashlib
 import os
 import re
 import shutil
@@ -14,17 +16,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from newfound.files.locks import same_file, try_lock
+from newfound.files.locks import folder_lock, undisturbed
 
 MARK = ".newfound"
 OLD = "-old"  # of a folder that is being replaced
 FILE = "-file"  # of a folder in which one file is written
-LONGEST = 60  # characters of a name that its temporary name repeats
+LONGEST = 100  # bytes of a name that its temporary name repeats; of longer ones it has a hash
+
+
+def _stem(name: str) -> str:
+    """Return what temporary names have in place of a name: itself, unless it is too long."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= LONGEST else hashlib.sha256(encoded).hexdigest()[:32]
 
 
 def _pattern(name: str, ending: str) -> re.Pattern[str]:
     """Return the pattern of temporary names with this ending; "" stands for all names."""
-    start = re.escape(name[:LONGEST]) if name else ".+"
+    start = re.escape(_stem(name)) if name else ".+"
     return re.compile(rf"\.{start}\.[a-z0-9_]{{8}}{re.escape(MARK + ending)}", re.DOTALL)
 
 
@@ -43,7 +51,7 @@ def is_free(folder: Path) -> bool:
 
 def make_temporary(name: str, folder: Path, ending: str = "") -> Path:
     """Create a folder with a temporary name."""
-    return Path(tempfile.mkdtemp(prefix=f".{name[:LONGEST]}.", suffix=MARK + ending, dir=folder))
+    return Path(tempfile.mkdtemp(prefix=f".{_stem(name)}.", suffix=MARK + ending, dir=folder))
 
 
 def find_temporary(name: str, folder: Path, ending: str = "") -> list[Path]:
@@ -67,27 +75,20 @@ def temporary_for_file(path: Path) -> Iterator[Path]:
     _remove_dead(path.parent)
     while True:
         folder = make_temporary(path.name, path.parent, FILE)
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            # Another process may take the folder for a left-over before it is locked.
-            if try_lock(handle) is False or not same_file(handle, folder):
-                continue
-            yield folder
-            return
+            with folder_lock(folder) as held:
+                # Another process may take the folder for a left-over before it is locked.
+                if held is False:
+                    continue
+                yield folder
+                return
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(handle)
+            undisturbed(functools.partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 def _remove_dead(place: Path) -> None:
     """Remove folders for files whose owner has ended."""
     for folder in find_temporary("", place, FILE):
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # removed meanwhile, or somebody else's
-            continue
-        try:
-            if try_lock(handle) and same_file(handle, folder):
+        with suppress(OSError), folder_lock(folder) as held:  # OSError: removed meanwhile
+            if held:
                 shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(handle)

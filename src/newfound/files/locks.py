@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -84,13 +85,54 @@ def writer_lock(path: Path, folder: Path) -> Iterator[bool]:
             file.close()  # the writer before this one has removed the file
         yield bool(held)
     finally:
+        if file is None:  # an interrupt may have come right after the file was created
+            with suppress(OSError):
+                file = open(path, "rb+", opener=_open_new)  # noqa: SIM115
+                held = try_lock(file.fileno())
         if file is not None:
-            if held is not False and not os.fstat(file.fileno()).st_size:
-                with suppress(OSError):
-                    path.unlink()
-            file.close()
+            opened, own = file, held is not False
+            undisturbed(lambda: _release(opened, path, own))
+
+
+def _release(file: IO[bytes], path: Path, own: bool) -> None:
+    """Remove a lock file that is ours, and close it."""
+    if file.closed:
+        return
+    found = os.fstat(file.fileno())
+    if own and stat.S_ISREG(found.st_mode) and not found.st_size:
+        with suppress(OSError):
+            path.unlink()
+    file.close()
+
+
+def undisturbed(step: Callable[[], None]) -> None:
+    """Take a step that can be taken twice, and take it again if an interrupt comes meanwhile."""
+    try:
+        step()
+    except BaseException:
+        step()
+        raise
 
 
 def _open_new(path: str, flags: int) -> int:
     """Open a lock file, without waiting for the other end of a pipe and without following links."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    for name in ("O_NONBLOCK", "O_NOFOLLOW"):  # neither is on Windows
+        flags |= getattr(os, name, 0)
+    return os.open(path, flags, 0o666)
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[bool | None]:
+    """Yield whether the lock of a folder is held: False if another process holds it or removed it.
+
+    None where folders have no locks, as on Windows and on some network drives.
+    """
+    if os.name == "nt":
+        yield None
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        held = try_lock(handle)
+        yield held if held is None else held and same_file(handle, folder)
+    finally:
+        os.close(handle)

@@ -7,6 +7,7 @@ replaced meanwhile; `read_steadily` reads again if it was replaced in the moment
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,21 +16,28 @@ from typing import IO, Any, TypeVar
 
 from newfound.errors import DamagedFileError, InputError
 from newfound.files.json_files import check_fields, parse_json, write_json
+from newfound.files.leftovers import OLD, find_temporary
 from newfound.files.reading import open_regular, read_regular
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 ATTEMPTS = 20  # to read a folder that is replaced again and again
+PAUSE = 0.005  # seconds between them
 Found = TypeVar("Found")
 
 
-def write_manifest(folder: Path, names: Iterable[str]) -> None:
-    """Write the sha256 of the named files of a folder into its manifest.json."""
+def sha256_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the sha256 of the named files of a folder."""
     digests = {}
     for name in sorted(names):
         with (folder / name).open("rb") as file:
             digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    write_json(folder / MANIFEST, {"format": FORMAT, "sha256": digests})
+    return digests
+
+
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the sha256 of the named files of a folder into its manifest.json."""
+    write_json(folder / MANIFEST, {"format": FORMAT, "sha256": sha256_of(folder, names)})
 
 
 def read_manifest(folder: Path) -> dict[str, str] | None:
@@ -98,7 +106,7 @@ class CheckedFolder:
             except FileNotFoundError as error:
                 raise DamagedFileError(f"{name} is missing") from error
         if name not in self.digests:
-            raise DamagedFileError(f"{MANIFEST} does not list {name}")
+            raise DamagedFileError(f"the sha256 of {name} is not recorded")
         opened = self._opened[name]
         if isinstance(opened, DamagedFileError):
             raise opened
@@ -109,7 +117,7 @@ class CheckedFolder:
             raise DamagedFileError(f"{name} cannot be read: {error.strerror}") from error
         if hashlib.sha256(content).hexdigest() != self.digests[name]:
             raise DamagedFileError(
-                f"{name} is not the file that {MANIFEST} lists: it was changed, or it belongs to "
+                f"{name} does not have its recorded sha256: it was changed, or it belongs to "
                 "another run or model"
             )
         return content
@@ -139,12 +147,20 @@ def read_steadily(folder: Path, read: Callable[[], Found], *, unchanged: bool = 
         try:
             found = read()
         except (InputError, DamagedFileError):
-            if _stamp(folder) == before:
+            if _stamp(folder) == before and not _is_aside(folder):
                 raise
+            time.sleep(PAUSE)
             continue
         if not unchanged or _stamp(folder) == before:
             return found
     return read()
+
+
+def _is_aside(folder: Path) -> bool:
+    """Return whether a folder is missing because it is being replaced in two steps."""
+    if folder.exists() or not folder.parent.is_dir():
+        return False
+    return bool(find_temporary(folder.name, folder.parent, OLD))
 
 
 def _stamp(folder: Path) -> list[tuple[int, ...]]:
@@ -157,6 +173,6 @@ def _stamp(folder: Path) -> list[tuple[int, ...]]:
             stamp.append((0,))
             continue
         # Other files may be written into the folder, which changes its time.
-        time = found.st_mtime_ns if name.endswith(".json") else 0
-        stamp.append((found.st_dev, found.st_ino, time))
+        changed = found.st_mtime_ns if name.endswith(".json") else 0
+        stamp.append((found.st_dev, found.st_ino, changed))
     return stamp

@@ -28,7 +28,7 @@ def open_regular(path: Path) -> IO[bytes]:
         If the file cannot be opened, or is not a regular file.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe waits for a writer.
+        # Without O_NONBLOCK in `_open`, opening a named pipe waits for a writer.
         file = open(path, "rb", opener=_open)  # noqa: SIM115
     except FileNotFoundError:
         raise
@@ -51,7 +51,7 @@ def read_regular(path: Path) -> bytes:
 
 def _open(path: str, flags: int) -> int:
     """Open a file without waiting."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # not on Windows
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> DamagedFileError:

@@ -159,7 +159,12 @@ def recover(place: Path, inside: bool, marker: str) -> None:
         elif not inside and not os.path.lexists(place):
             os.rename(aside, place)
         remove(aside)
-    for left in find_temporary(place.name, where):
+    remove_new(place, inside)
+
+
+def remove_new(place: Path, inside: bool) -> None:
+    """Remove all folders that would have been `place`; the caller holds the writer's lock."""
+    for left in find_temporary(place.name, place if inside else place.parent):
         remove(left)
 
 

@@ -11,6 +11,7 @@
 """
 
 import json
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from newfound.files import (
     CheckedFolder,
     check_fields,
     check_items,
+    is_beside,
     is_free,
     read_steadily,
     without_nan,
@@ -39,6 +41,16 @@ from newfound.versions import __version__
 
 HISTORY = "history.jsonl"
 READ_BACK = ("run.json", "categories.json", HISTORY)  # listed in the manifest, with the table
+# All that commands write into a run folder.
+WRITTEN = {
+    *READ_BACK,
+    *TABLES,
+    "categories.csv",
+    "check.json",
+    "manifest.json",
+    "model",
+    "report.html",
+}
 NONE = type(None)
 NUMBER = (int, float, NONE)  # JSON has null for NaN and infinity
 # The fields of run.json that are read.
@@ -93,7 +105,23 @@ def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
         It yields the path of an empty folder.
     """
     check_run_folder(folder, force)
-    return write_folder(folder, "run.json", lambda found: check_run_folder(found, force))
+    before = _names(folder)
+
+    def check(found: Path) -> None:
+        check_run_folder(found, force)
+        added = _names(found) - before - WRITTEN
+        if added:
+            raise InputError(f"{found} has a new file that is not of a run: {min(added)}")
+
+    return write_folder(folder, "run.json", check)
+
+
+def _names(folder: Path) -> set[str]:
+    """Return the names in a folder, without those that writing it creates."""
+    if not folder.is_dir():
+        return set()
+    name = folder.resolve().name
+    return {entry for entry in os.listdir(folder) if not is_beside(entry, name)}
 
 
 def write_run(

@@ -175,8 +175,9 @@ class AutoencoderFeatures(nn.Module):
         last = tensors.get(f"encoder.{2 * len(HIDDEN)}.weight")
         if last is None or last.shape != (code, HIDDEN[-1]):
             raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
-        check_finite_array(idf.float().numpy(), where)
-        found = cls(words, idf.float().numpy(), code=code, activation=settings["activation"])
+        rarity = idf.float().numpy().copy()
+        check_finite_array(rarity, where)
+        found = cls(words, rarity, code=code, activation=settings["activation"])
         load_weights(found, tensors, where)
         return found.eval()
 

@@ -1,6 +1,7 @@
-"""Trained weights in the cache: a safetensors file, and a JSON file with its sha256."""
+"""Trained weights in the cache: a safetensors file, and a JSON file with its history and sha256."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from newfound.files import (
     check_items,
     read_json,
     read_regular,
+    without_nan,
     write_atomically,
     write_json,
 )
@@ -34,7 +36,7 @@ def read_cached_weights(
         check_fields(about, {"sha256": str, "history": list}, "it")
         check_items(about["history"], dict, "its history")
         content = read_regular(kept.with_suffix(".safetensors"))
-        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+        if _digest(content, about["history"]) != about["sha256"]:
             raise DamagedFileError("its checksum does not match")
         load_weights(module, parse_tensors(content, "it"), "it")
     except (DamagedFileError, FileNotFoundError) as error:
@@ -59,5 +61,11 @@ def write_cached_weights(kept: Path, module: nn.Module, history: list[dict[str, 
     with write_atomically(kept.with_suffix(".safetensors")) as temporary:
         temporary.write_bytes(content)
     # Written last: without it, the weights are not found.
-    about = {"sha256": hashlib.sha256(content).hexdigest(), "history": history}
+    lines = without_nan(history)
+    about = {"sha256": _digest(content, lines), "history": lines}
     write_json(kept.with_suffix(".json"), about)
+
+
+def _digest(content: bytes, history: list[dict[str, Any]]) -> str:
+    """Return the sha256 of weights and their history."""
+    return hashlib.sha256(content + json.dumps(history).encode()).hexdigest()
