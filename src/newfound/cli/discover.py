@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,10 +138,15 @@ def discover_corpus(
 @contextmanager
 def _kept_until_complete(checkpoints: Checkpoints, output: Output) -> Iterator[None]:
     """Delete unfinished work when the block is complete; otherwise keep it and say so."""
+    place = checkpoints.folder
+    made = [] if place is None else [parent for parent in place.parents if not parent.exists()]
     try:
         yield
     except BaseException as error:
         checkpoints.close(complete=False)
+        for parent in made:  # the run folder leaves them while they hold unfinished work
+            with suppress(OSError):
+                parent.rmdir()
         if checkpoints.holds_work:
             advice = "the same command goes on from where it stopped"
             if isinstance(error, KeyboardInterrupt):  # the command prints its message
