@@ -1,30 +1,37 @@
 """The number of categories: cluster into far too many, then merge what the labels show to be one.
 
-A weakly constrained clustering (`class_prior.WEAK`) with too many categories leaves some of them
-empty and cuts others in pieces. Two pieces of one category are neighbours of each other all over;
-two categories touch at most at a border. How much is too much, the known categories show.
+A weakly constrained clustering with too many categories leaves some of them empty and cuts others
+in pieces. Two pieces of one category are neighbours of each other all over; two categories touch at
+most at a border.
 
 1. For each pair of categories, compute the mixing ratio: the share of neighbour links among their
    texts that cross between them, divided by the share that one mixed category of their sizes would
-   have (`mixing_ratios`).
-2. Choose the threshold above which two categories are one (`merge_threshold`), from the ratios of
-   known categories cut in two (should be one) and of pairs of known categories (should be two).
-   Where most categories are known, it is the ratio that separates the two samples best. Where few
-   are, the nearest known category of each is not the nearest of all, and pairs look more distinct
-   than categories are; there it is the median of the halves.
-3. Merge novel categories with known or novel ones, the largest ratio first, while it is above the
-   threshold, and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
+   have (`mixing_ratios`); and the cosine of their means.
+2. Learn from the known categories when two clusters are one (`merge_rule`): from each known
+   category cut in two, and from pairs of known categories (`known_samples`).
+3. Merge novel categories with known or novel ones, the largest score first, while it is above 0,
+   and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
+from newfound.methods.newfound.merge_rule import (
+    MIN_RATIO,
+    TYPICAL,
+    WITHOUT_LABELS,
+    MergeRule,
+    corrected,
+    fit_merge_rule,
+    pair_evidence,
+)
 
 MAX_LINKS = 20  # links per text
 TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
@@ -37,15 +44,10 @@ MAX_WITHOUT_LABELS = 300  # categories to begin with where nothing is labelled
 MIN_SIZE = 3  # texts of a novel category
 MIN_HALF = 3  # texts in each half of a known category that is cut in two
 RIVALS = 2  # most similar other known categories that each is compared with
-THRESHOLDS = np.geomspace(0.02, 0.8, 60)
-TYPICAL = 0.25  # threshold without labels
-DISTANCE_COST = 0.02  # accuracy lost per squared logarithm away from it, with few categories
-FEW = 10  # known categories below which that cost is not reduced
-QUANTILE = 0.5  # of the ratios of halves, where pairs do not tell
-MOST = 0.7  # share of known categories from which pairs alone decide
-TYPICAL_WEIGHT = 3  # known categories that the typical threshold counts as beside them
-RANGE = 1.5  # factor on the threshold that gives the range
-UNSURE = 2.3  # the same without labels
+LOWEST = -6.0  # score without offset down to which mergers are followed
+AROUND = np.linspace(-2.5, 2.5, 51)  # scores around 0 at which mergers might have stopped
+RANGE = 0.7  # score on either side that gives the range
+UNSURE = 1.25  # the same without labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,101 +120,91 @@ def mixing_ratios(links: Tensor, sizes: Tensor) -> Tensor:
 def known_samples(
     points: Tensor, neighbours: Tensor, labels: Tensor, k: int, known: int, *, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mixing ratios of halves of known categories, and of pairs of known categories."""
+    """Return the evidence on halves of known categories, and on pairs of them, both [.., 2].
+
+    Of a category's pairs, those with its `RIVALS` most similar other known ones count.
+    """
+    centred = points - points.mean(0)
     sizes = labels.bincount(minlength=k).double()
-    pairs = mixing_ratios(link_counts(neighbours, labels, k), sizes)[:known, :known]
+    ratios = mixing_ratios(link_counts(neighbours, labels, k), sizes)
+    pairs = pair_evidence(ratios, class_means(centred, labels, k))[:known, :known]
     unpinned = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     halves = split_clusters(points, labels, class_means(points, labels, k), unpinned, seed=seed)
     cut = labels + k * halves.in_second
     cut_sizes = cut.bincount(minlength=2 * k).double()
     cut_ratios = mixing_ratios(link_counts(neighbours, cut, 2 * k), cut_sizes)
+    cut_pairs = pair_evidence(cut_ratios, class_means(centred, cut, 2 * k))
     large = torch.minimum(cut_sizes[:known], cut_sizes[k : k + known]) >= MIN_HALF
-    one = cut_ratios[:known, k : k + known].diagonal()[large]
-    rivals = min(RIVALS, known - 1)
-    two = pairs.topk(rivals, dim=1).values[sizes[:known] >= MIN_HALF] if rivals > 0 else pairs[:0]
-    return one.cpu().numpy(), two.flatten().cpu().numpy()
+    number = torch.arange(known, device=points.device)
+    one = cut_pairs[number, number + k][large]
+    rivals = max(0, min(RIVALS, known - 1))
+    similar = TYPICAL.score(pairs).fill_diagonal_(-np.inf).topk(rivals, dim=1).indices
+    two = pairs[number[:, None], similar][sizes[:known] >= MIN_HALF].reshape(-1, 2)
+    return one.cpu().numpy(), two.cpu().numpy()
 
 
-def separation(one: np.ndarray, two: np.ndarray, threshold: float) -> float:
-    """Return the balanced accuracy of a threshold: `one` should lie above it, `two` below."""
-    return float((one > threshold).mean() + (two <= threshold).mean()) / 2
-
-
-def pairs_threshold(one: np.ndarray, two: np.ndarray) -> float:
-    """Return the threshold that separates halves from pairs best, at best near the typical one."""
-    if not len(one) or not len(two):
-        return TYPICAL
-    cost = DISTANCE_COST * min(1.0, FEW / len(one))
-    scores = [separation(one, two, t) - cost * np.log(t / TYPICAL) ** 2 for t in THRESHOLDS]
-    return float(THRESHOLDS[int(np.argmax(scores))])
-
-
-def halves_threshold(one: np.ndarray) -> float:
-    """Return the median of the halves' ratios, drawn to the typical threshold if they are few.
-
-    Examples
-    --------
-    >>> halves_threshold(np.empty(0))
-    0.25
-    """
-    if not len(one):
-        return TYPICAL
-    found = float(np.clip(np.quantile(one, QUANTILE), THRESHOLDS[0], THRESHOLDS[-1]))
-    share = len(one) / (len(one) + TYPICAL_WEIGHT)
-    return found**share * TYPICAL ** (1 - share)
-
-
-def merge_threshold(one: np.ndarray, two: np.ndarray, known_share: float) -> float:
-    """Return the threshold: by pairs as far as the categories are known, else by halves."""
-    weight = min(1.0, known_share / MOST)
-    return pairs_threshold(one, two) ** weight * halves_threshold(one) ** (1 - weight)
+def accuracy(rule: MergeRule, one: np.ndarray, two: np.ndarray, at: float = 0.0) -> float:
+    """Return the balanced accuracy of a rule: `one` should score above `at`, `two` not."""
+    above, below = (rule.score(torch.from_numpy(sample)).numpy() > at for sample in (one, two))
+    return float(above.mean() + (~below).mean()) / 2
 
 
 @dataclass(frozen=True)
 class Merger:
     """One step of the merging."""
 
-    ratio: float  # mixing ratio of the two categories
+    score: float  # of the two categories, without the rule's offset
     given_up: int
     kept: int
     k: int  # categories left before this merger, small ones not counted
 
 
-def merge_path(links: Tensor, sizes: Tensor, known: int) -> tuple[list[Merger], int]:
-    """Return the mergers down to the lowest threshold, and the number of categories after them.
+def merge_path(
+    links: Tensor, sizes: Tensor, means: Tensor, known: int, rule: MergeRule
+) -> tuple[list[Merger], int]:
+    """Return the mergers down to the lowest score, and the number of categories after them.
 
-    The pair with the largest mixing ratio is merged first; a known category is never given up. A
-    higher threshold stops earlier on the same path: before the first merger at or below it.
+    The pair with the largest score is merged first; a known category is never given up. A rule with
+    a lower offset stops earlier on the same path.
 
     Parameters
     ----------
     links : Tensor of shape [K, K]
         Neighbour links between the categories, see `link_counts`.
     sizes : Tensor of shape [K]
+    means : Tensor of shape [K, d]
+        Means of the categories, less the mean of all texts.
     known : int
+    rule : MergeRule
     """
     links, sizes, k = links.clone(), sizes.clone(), len(sizes)
+    sums = means.double() * sizes[:, None]
+    cosines = pair_evidence(links, means)[..., 1]
     is_known = torch.arange(k) < known
-    path: list[Merger] = []
+    rule, path = replace(rule, offset=0.0), list[Merger]()
     while True:
         count = max(1, int((is_known | (sizes >= MIN_SIZE)).sum()))
         ratios = mixing_ratios(links, sizes)
-        ratios[:known] = 0
-        ratio, pair = float(ratios.max()), int(ratios.argmax())
-        if ratio <= THRESHOLDS[0]:
+        scores = rule.score(torch.stack([ratios.clamp(min=MIN_RATIO).log(), cosines], dim=-1))
+        scores[ratios == 0], scores[:known] = -np.inf, -np.inf  # no link, empty, or known
+        score, pair = float(scores.max()), int(scores.argmax())
+        if score <= LOWEST:
             return path, count
         given_up, kept = divmod(pair, k)
-        path.append(Merger(ratio, given_up, kept, count))
+        path.append(Merger(score, given_up, kept, count))
         links[kept] += links[given_up]
         links[:, kept] += links[:, given_up]
         links[given_up], links[:, given_up] = 0, 0
         sizes[kept] += sizes[given_up]
         sizes[given_up] = 0
+        sums[kept] += sums[given_up]
+        row = F.cosine_similarity(sums[kept][None], sums)
+        cosines[kept], cosines[:, kept] = row, row
 
 
-def stop_at(path: list[Merger], threshold: float) -> int:
-    """Return how many mergers of a path precede the first one at or below a threshold."""
-    return next((i for i, step in enumerate(path) if step.ratio <= threshold), len(path))
+def stop_at(path: list[Merger], score: float) -> int:
+    """Return how many mergers of a path precede the first one at or below a score."""
+    return next((i for i, step in enumerate(path) if step.score <= score), len(path))
 
 
 def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merger]) -> Merged:
@@ -256,27 +248,28 @@ def estimate_by_merging(
     known = int(targets.max()) + 1
     neighbours = neighbours[:, : link_number(len(labels), k)]
     one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
+    rule = fit_merge_rule(one, two) if len(one) else WITHOUT_LABELS
     # A few hundred categories at most: on the host, where single numbers are read quickly.
     links = link_counts(neighbours, labels, k).cpu()
     sizes = labels.bincount(minlength=k).double().cpu()
-    path, last = merge_path(links, sizes, known)
+    means = class_means(points - points.mean(0), labels, k).cpu()
+    path, last = merge_path(links, sizes, means, known, rule)
 
-    def number(at: float) -> int:
-        stop = stop_at(path, at)
+    def number(rule: MergeRule, at: float = 0.0) -> int:
+        stop = stop_at(path, at - rule.offset)
         return path[stop].k if stop < len(path) else last
 
-    threshold = merge_threshold(one, two, known / number(halves_threshold(one)))
-    merged = merge_categories(labels, sizes, known, path[: stop_at(path, threshold)])
+    if len(one):
+        rule = corrected(rule, one, known, known / number(rule))
+    merged = merge_categories(labels, sizes, known, path[: stop_at(path, -rule.offset)])
 
     def support(at: float) -> float:
-        if len(one) and len(two):
-            return separation(one, two, at)
-        return float(np.exp(-(np.log(at / TYPICAL) ** 2)))
+        return accuracy(rule, one, two, at) if len(one) and len(two) else float(np.exp(-(at**2)))
 
-    curve: dict[int, float] = {merged.k: support(threshold)}
-    for candidate in THRESHOLDS:
-        found = number(candidate)
-        curve[found] = max(support(candidate), curve.get(found, 0.0))
+    curve: dict[int, float] = {merged.k: support(0.0)}
+    for at in AROUND:
+        found = number(rule, at)
+        curve[found] = max(support(at), curve.get(found, 0.0))
     if not len(one):
         how = (
             "no label tells when two clusters are one category, so a usual amount of mixing was "
@@ -286,12 +279,12 @@ def estimate_by_merging(
         how = "clusters that mix like the halves of one known category were merged"
         if len(two):
             how += (
-                f"; this rule is right for {support(threshold):.0%} of the known categories and "
+                f"; this rule is right for {support(0.0):.0%} of the known categories and "
                 f"their neighbours"
             )
         how += "."
-    factor = RANGE if len(one) else UNSURE
-    near = [number(threshold / factor), merged.k, number(threshold * factor)]
+    margin = RANGE if len(one) else UNSURE
+    near = [number(rule, -margin), merged.k, number(rule, margin)]
     candidates = sorted(curve)
     estimate = Estimate(
         merged.k, candidates, [curve[c] for c in candidates], min(near), max(near), how
