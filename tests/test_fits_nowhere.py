@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from support.commands import Command, Refuse
+from support.sealing import reseal, unseal
 from support.small_texts import QUICK, SmallTask
 
 from newfound import CategoryDiscoverer, InputError
@@ -225,6 +226,7 @@ def test_folders_of_earlier_versions_are_read(marked: Result, tmp_path: Path) ->
             del value["fit_reference"]
         path.write_text(json.dumps(value))
     (tmp_path / "model" / "fit_reference.safetensors").unlink()
+    unseal(tmp_path)
     read = read_run(tmp_path)
     assert read.fit is None
     assert read.fits_nowhere is None
@@ -247,6 +249,7 @@ def test_a_mark_that_is_none_is_named_with_its_row(marked: Result, tmp_path: Pat
     at = next(i for i, line in enumerate(lines) if ",no," in line)
     lines[at] = lines[at].replace(",no,", ",maybe,")
     path.write_text("".join(lines))
+    reseal(tmp_path)
     with pytest.raises(InputError, match=f"row {at}: fits_nowhere cannot be 'maybe'"):
         read_run(tmp_path)
 
@@ -279,6 +282,7 @@ def test_reference_texts_with_scores_of_another_scale_are_not_read(
     path = tmp_path / "model" / "fit_reference.safetensors"
     arrays = load_file(path)
     save_file({name: arrays[name] for name in arrays if name != "label_cosines"}, path)
+    reseal(tmp_path / "model")
     model = load_model(tmp_path / "model", "cpu")
     assert model.fit_reference is None
     assert np.isnan(model.predict(["rain"]).fit).all()

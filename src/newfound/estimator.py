@@ -15,10 +15,11 @@ from newfound.clustering.metrics import open_accuracy
 from newfound.config import RunConfig, override
 from newfound.data.corpus import Corpus, check_labels
 from newfound.errors import InputError
+from newfound.files import read_steadily
 from newfound.report import write_report
 from newfound.report.notebook import categories_html
 from newfound.result import Model, Result
-from newfound.storage.assignments import find_assignments
+from newfound.storage.assignments import has_assignments
 from newfound.storage.model_files import load_model, save_model
 from newfound.storage.run_folder import read_run
 
@@ -599,11 +600,17 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             A fitted estimator.
         """
         place = Path(folder)
-        model = load_model(place, device)
+
+        def read() -> tuple[Model, Result | None]:
+            model = load_model(place, device)
+            if not (place / "run.json").is_file() or not has_assignments(place):
+                return model, None
+            return model, replace(read_run(place), model=model)
+
+        # Both must be of the same run, even if the run is replaced meanwhile.
+        model, result = read_steadily(place, read, unchanged=True)
         loaded = cls(**model.parameters)
-        loaded._model, loaded._result = model, None
-        if (place / "run.json").is_file() and find_assignments(place) is not None:
-            loaded._result = replace(read_run(place), model=model)
+        loaded._model, loaded._result = model, result
         return loaded
 
 

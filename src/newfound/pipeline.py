@@ -117,12 +117,14 @@ def discover(
         seed=config.seed,
     )
     stages = stages or Stages(verbose)
+    earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)
         fitted = method.fit(
             task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
         )
+    notes += stages.notes[earlier:]
     resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     chosen = {name: resolved["settings"][name] for name in settings or {}}
     model = Model(
@@ -314,7 +316,7 @@ def estimate(
         arguments: dict[str, Any] = {
             "seed": config.seed,
             "stages": stages,
-            "cache": Path(config.cache) if config.cache else None,
+            "cache": _cache_folder(config.cache),
         }
         if method.estimate is not None:
             return method.estimate(task, encoder, method_config, **arguments)

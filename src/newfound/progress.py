@@ -24,6 +24,8 @@ class Stages:
     ----------
     seconds : dict of str to float
         Duration of each stage, in the order in which the stages began.
+    notes : list of str
+        What the user should know about the stages, such as a damaged cache.
 
     Examples
     --------
@@ -38,6 +40,11 @@ class Stages:
         self.show = _can_show() if show is None else show
         self.log = log
         self.seconds: dict[str, float] = {}
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keep a sentence for the user, which the result of the run will hold."""
+        self.notes.append(text)
 
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:

@@ -101,7 +101,7 @@ def test_a_chosen_cache_is_used_and_stays(
     corpus: Corpus, config: RunConfig, tmp_path: Path
 ) -> None:
     check(corpus, replace(config, method="bert", cache=str(tmp_path)), draws=1)
-    assert list(tmp_path.glob("*.npy"))
+    assert list(tmp_path.glob("*.features"))
 
 
 def scores(all: float, known: float) -> DrawScores:

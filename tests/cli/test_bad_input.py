@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from support.commands import Refuse
+from support.sealing import reseal
 from support.small_texts import SmallTask, everything_under
 
 from newfound import CategoryDiscoverer
@@ -379,6 +380,7 @@ def test_runs_of_a_newer_format_are_errors(
     run = shutil.copytree(small_run, tmp_path / "run")
     for path in (run / "run.json", run / "model" / "model.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    reseal(run)
     said = refuse(*on_run(words, run, tmp_path))
     assert "format 99" in said
     assert str(run) in said

@@ -57,6 +57,7 @@ def test_discover_writes_all_files(small_run: Path) -> None:
         "categories.csv",
         "categories.json",
         "history.jsonl",
+        "manifest.json",
         "model",
         "report.html",
         "run.json",

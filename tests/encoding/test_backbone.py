@@ -8,7 +8,8 @@ import torch
 from conftest import save_tiny_encoder
 
 from newfound.encoding import backbone
-from newfound.encoding.backbone import MaskedWordHead, _relative_buckets, attend, read_architecture
+from newfound.encoding.backbone import MaskedWordHead, _relative_buckets, attend
+from newfound.encoding.families import read_architecture
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 

@@ -11,6 +11,7 @@ from newfound.encoding.batching import tokenize
 from newfound.encoding.feature_cache import features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
+from newfound.files import CheckedFolder
 
 TEXTS = ["lost my card", "book a flight please", "rain", "play the song loud now"]
 
@@ -44,7 +45,7 @@ def test_logits_are_saved_and_loaded(tiny_encoder: str, head: str, tmp_path: Pat
     model.add_logits(5)
     wanted = model(TEXTS)
     model.save(tmp_path)
-    loaded = EncoderFeatures.load(tmp_path)
+    loaded = EncoderFeatures.load(CheckedFolder(tmp_path))
     assert loaded.outputs == 5
     assert not loaded.normalise
     np.testing.assert_allclose(loaded(TEXTS), wanted, atol=1e-6)
@@ -58,7 +59,7 @@ def test_model_files_without_logits_are_read(tiny_encoder: str, head: str, tmp_p
     settings = json.loads((tmp_path / "encoder.json").read_text())
     assert settings.pop("logits") is None
     (tmp_path / "encoder.json").write_text(json.dumps(settings))
-    loaded = EncoderFeatures.load(tmp_path)
+    loaded = EncoderFeatures.load(CheckedFolder(tmp_path))
     assert loaded.logits is None
     assert loaded.outputs == loaded.width == 32
     np.testing.assert_allclose(loaded(TEXTS), wanted, atol=1e-6)

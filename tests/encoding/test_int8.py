@@ -79,9 +79,14 @@ def test_predict_converts_once_and_reports_the_agreement(
     assert capsys.readouterr().err == first.err
     assert [json.loads(line) for line in fast.read_text().splitlines()] == rows
     # Damaged: one sentence, no traceback.
-    (copied_run / "model" / "int8" / "int8.xml").write_text("<net")
-    assert main(["predict", str(copied_run), str(table), "-o", str(fast), "--int8", "--force"]) == 2
-    assert "delete that folder" in capsys.readouterr().err
+    for name in ("int8.xml", "int8.bin"):
+        path = copied_run / "model" / "int8" / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        again = ["predict", str(copied_run), str(table), "-o", str(fast), "--int8", "--force"]
+        assert main(again) == 2
+        assert f"{name} does not have its recorded sha256" in capsys.readouterr().err
+        path.write_bytes(content)
 
 
 @needs_openvino

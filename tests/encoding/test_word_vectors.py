@@ -9,6 +9,7 @@ from support.small_texts import everything_under
 from newfound.encoding import word_vectors as glove
 from newfound.encoding.word_vectors import WordVectors, cut, parts, read_vectors
 from newfound.errors import DamagedFileError, InputError
+from newfound.files import CheckedFolder
 
 TABLE = "the 1 0\ncard 0 1\nlost 0 3\ndo 1 1\nn't 5 5\n's 9 9\ntop-up 7 7\nfee 2 2\n"
 
@@ -111,11 +112,11 @@ def test_saved_map_needs_no_table(table: Path, tmp_path: Path) -> None:
     vectors.save(tmp_path / "model")
     table.unlink()
     assert everything_under(tmp_path / "model") == {"words.json", "words.safetensors"}
-    loaded = WordVectors.load(tmp_path / "model")
+    loaded = WordVectors.load(CheckedFolder(tmp_path / "model"))
     assert np.array_equal(loaded(texts), before)
     (tmp_path / "model" / "words.json").write_text('["the"]')
     with pytest.raises(DamagedFileError, match="1 words, but vectors of shape"):
-        WordVectors.load(tmp_path / "model")
+        WordVectors.load(CheckedFolder(tmp_path / "model"))
 
 
 # Variants and errors of files.

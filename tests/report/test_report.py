@@ -166,8 +166,8 @@ class TestReading:
 
     def test_other_format_is_an_error(self, tmp_path: Path) -> None:
         write_fake_run(tmp_path, 30, 3, 2, 0)
-        (tmp_path / "run.json").write_text('{"format": 2}')
-        with pytest.raises(InputError, match="format 2"):
+        (tmp_path / "run.json").write_text('{"format": 99}')
+        with pytest.raises(InputError, match="format 99"):
             read_run(tmp_path)
 
     def test_missing_column_is_named(self, tmp_path: Path) -> None:

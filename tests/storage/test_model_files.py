@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from support.sealing import reseal
 from support.small_texts import QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError
@@ -22,6 +23,7 @@ FILES = {
     "encoder.json",
     "encoder.safetensors",
     "fit_reference.safetensors",
+    "manifest.json",
     "model.json",
     "prototypes.safetensors",
     "tokenizer.json",
@@ -61,6 +63,7 @@ def test_file_permissions_follow_the_umask(
 def change(folder: Path, **changes: Any) -> None:
     about = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps({**about, **changes}))
+    reseal(folder)
 
 
 def refused(folder: Path) -> str:
@@ -135,7 +138,8 @@ def test_numpy_numbers_can_be_saved(tiny_encoder: str, task: SmallTask, tmp_path
 
 @pytest.mark.parametrize("name", sorted(FILES))
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "garbage", "other"])
-def test_damage_of_each_file_is_reported(copy: Path, name: str, damage: str) -> None:
+@pytest.mark.parametrize("sealed", [True, False])
+def test_damage_of_each_file_is_reported(copy: Path, name: str, damage: str, sealed: bool) -> None:
     path = copy / name
     content = path.read_bytes()
     if damage == "gone":
@@ -148,8 +152,11 @@ def test_damage_of_each_file_is_reported(copy: Path, name: str, damage: str) -> 
         path.write_bytes(b"\xff\xfe" + content[2:])
     else:
         path.write_bytes(b"[1, 2]" if name.endswith("json") else b"\x02" + b"\0" * 7 + b"{}")
+    if sealed and name != "manifest.json":
+        reseal(copy)
     message = refused(copy)
     assert len(message) < 600
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -184,6 +191,7 @@ def test_prototypes_of_another_model_are_reported(copy: Path) -> None:
         {"prototypes": np.vstack([arrays["prototypes"]] * 2)},
     ):
         save_file(other, path)
+        reseal(copy)
         assert "damaged" in refused(copy)
 
 
@@ -197,6 +205,7 @@ def test_newer_format_is_an_error(copy: Path) -> None:
 @pytest.mark.parametrize("content", ["{}", '{"format": "x"}', '{"format": null}', "[]", "no json"])
 def test_foreign_file_is_reported(copy: Path, content: str) -> None:
     (copy / "model.json").write_text(content)
+    reseal(copy)
     message = refused(copy)
     assert "damaged" in message or "not written by newfound" in message
 
@@ -264,6 +273,7 @@ def test_changed_encoder_file_is_reported_as_damage(copy: Path, changes: dict[st
     settings["architecture"] = shape | {name: changes[name] for name in inside}
     settings.update({name: value for name, value in changes.items() if name not in inside})
     (copy / "encoder.json").write_text(json.dumps(settings))
+    reseal(copy)
     assert "damaged" in refused(copy)
 
 

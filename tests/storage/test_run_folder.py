@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import Command, put_task
+from support.sealing import reseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
-from newfound import CategoryDiscoverer, InputError
+from newfound import CategoryDiscoverer, InputError, pipeline
 from newfound.cli.main import main
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
@@ -173,7 +175,7 @@ def test_written_model_predicts(
     assert found.names.tolist() == wanted.names.tolist()
     np.testing.assert_array_equal(found.probability, wanted.probability)
     names = {"assignments.csv", "categories.csv", "categories.json", "history.jsonl", "run.json"}
-    assert {path.name for path in tmp_path.iterdir()} == names | {"model"}
+    assert {path.name for path in tmp_path.iterdir()} == names | {"model", "manifest.json"}
 
 
 # May it be replaced?
@@ -208,6 +210,72 @@ def test_empty_or_new_folder_is_accepted(tmp_path: Path) -> None:
     for name in ("empty", "new", "deep/and/new"):
         check_run_folder(tmp_path / name, force=False)
     assert everything_under(tmp_path) == {"empty"}
+
+
+def test_folder_created_meanwhile_is_not_replaced(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    """What is there at the end decides, not what was there at the beginning."""
+    table, real = put_task(tmp_path / "t.csv", task), pipeline.discover
+
+    def slow(*given: Any, **named: Any) -> Result:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "thesis").write_text("years of work")
+        return real(*given, **named)
+
+    monkeypatch.setattr(pipeline, "discover", slow)
+    done = command("discover", table, "-o", tmp_path / "run", "--categories", 4, *flags, "--force")
+    assert done.code == 2
+    assert done.err.splitlines()[-1].endswith(f"the new files are in {tmp_path}/run-2")
+    assert everything_under(tmp_path / "run") == {"thesis"}
+    assert len(read_run(tmp_path / "run-2").corpus) == len(task.texts)
+    assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "run", "run-2"}
+
+
+def test_file_added_to_a_run_meanwhile_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "notes from before"):
+        (folder / name).write_text("{}")
+    with new_run(folder, force=True) as new:  # what newfound itself adds does not count
+        (new / "run.json").write_text("[]")
+        for name in ("report.html", "check.json"):
+            (folder / name).write_text("")
+    assert everything_under(folder) == {"run.json"}
+
+    def add() -> None:
+        with new_run(folder, force=True) as new:
+            (new / "run.json").write_text("{}")
+            (folder / "thesis").write_text("years of work")
+
+    with pytest.raises(InputError, match=r"so it is not replaced; the new files are in .*run-2"):
+        add()
+    assert everything_under(folder) == {"run.json", "thesis"}
+    assert everything_under(tmp_path / "run-2") == {"run.json"}
+
+
+def test_two_writers_of_one_run_are_refused(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    with new_run(tmp_path / "run", force=False) as folder:
+        (folder / "run.json").write_text("{}")
+        done = command("discover", table, "-o", tmp_path / "run", "--categories", 4, *flags)
+    assert done.code == 2
+    assert f"another process is writing {tmp_path}/run; wait until it ends" in done.err
+    assert everything_under(tmp_path) == {"t.csv", "run", "run/run.json"}
+
+
+def test_left_overs_in_a_mount_point_do_not_block_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "volume"
+    (folder / ".volume.abcdefgh.newfound" / "model").mkdir(parents=True)
+    (folder / ".volume.lock").touch()
+    monkeypatch.chdir(folder)
+    with new_run(Path("."), force=False) as new:
+        (new / "run.json").write_text("{}")
+    assert everything_under(folder) == {"run.json"}
 
 
 # Reading it back.
@@ -250,13 +318,14 @@ def test_run_that_was_read_can_be_written_again(result: Result, tmp_path: Path) 
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize("number", [0, -1, 2, "1", True, None, 1.0])
+@pytest.mark.parametrize("number", [0, -1, RUN_FORMAT + 1, "1", True, None, 1.0])
 def test_all_readers_share_one_format_check(
     number: Any, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = shutil.copytree(small_run, tmp_path / "run")
     records = records_of(folder)
     (folder / "run.json").write_text(json.dumps({**records, "format": number}))
+    reseal(folder)
     said = set()
     for command in (
         ["info", folder],
@@ -294,6 +363,7 @@ def test_record_of_the_wrong_type_is_an_error(
 ) -> None:
     write_run(result, tmp_path, model=False)
     (tmp_path / "run.json").write_text(json.dumps({**records_of(tmp_path), key: value}))
+    reseal(tmp_path)
     with pytest.raises(InputError, match=r"run\.json is damaged"):
         read_run(tmp_path)
 
@@ -308,8 +378,9 @@ def test_record_of_the_wrong_type_is_an_error(
         ('{"format": "two"}', "is damaged"),
         ('{"name": "somebody else\'s"}', "was not written by newfound"),
         (
-            '{"format": 2}',
-            "has format 2, but this version of newfound reads formats up to 1; install a newer",
+            f'{{"format": {RUN_FORMAT + 1}}}',
+            f"has format {RUN_FORMAT + 1}, but this version of newfound reads formats up to "
+            f"{RUN_FORMAT}; install a newer",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from support.small_texts import everything_under, small_task
 from torch import Tensor, nn
 
 from newfound.errors import InputError
+from newfound.files import CheckedFolder
 from newfound.progress import Stages
 from newfound.training import autoencoder
 from newfound.training.autoencoder import (
@@ -180,7 +181,7 @@ def test_saved_map_gives_the_same_codes(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"autoencoder.json", "autoencoder.safetensors"}
     later = [*TEXTS, "lost in the rain", "zzz"]
     torch.manual_seed(99)
-    assert np.array_equal(AutoencoderFeatures.load(tmp_path)(later), model(later))
+    assert np.array_equal(AutoencoderFeatures.load(CheckedFolder(tmp_path))(later), model(later))
 
 
 def test_cached_autoencoder_is_read_for_equal_settings_only(tmp_path: Path) -> None:

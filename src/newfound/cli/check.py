@@ -78,15 +78,18 @@ def run(options: argparse.Namespace) -> None:
             f"{plural(scores.n_categories, 'category', 'categories')}"
         )
 
+    stages = output.stages()
     found = check(
         corpus,
         config,
         methods=methods,
         draws=draws,
         settings=method_settings(options),
-        stages=output.stages(),
+        stages=stages,
         tell=tell,
     )
+    output.notes(stages.notes)
+    notes += stages.notes
     if out is not None:
         from newfound.storage.check_file import write_check
 

@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Raise InputError if the folder has other contents than an earlier demo."""
-    from newfound.storage.run_folder import check_run_folder, read_records
+    from newfound.storage.formats import read_records
+    from newfound.storage.run_folder import check_run_folder
 
     check_run_folder(folder, force=True)
     if (folder / "run.json").is_file():

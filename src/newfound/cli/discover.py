@@ -93,6 +93,7 @@ def discover_corpus(
     from newfound import pipeline
     from newfound.report import write_report
     from newfound.storage.run_folder import new_run, write_run
+    from newfound.storage.space import check_run_space
 
     begun = time.perf_counter()
     endpoint = naming_endpoint(options)
@@ -101,6 +102,7 @@ def discover_corpus(
     more += encoder_notes(config.encoder)
     output.notes(more)
     stages = output.stages()
+    check_run_space(options.out, corpus, config)
     # The folder is created first, so that a place that cannot be written to fails at once.
     with new_run(options.out, force) as folder:
         result = pipeline.discover(

@@ -45,9 +45,10 @@ def run(options: argparse.Namespace) -> None:
     notes += encoder_notes(config.encoder)
     output.notes(notes)
     output.settings({k: v for k, v in asdict(config).items() if k not in UNUSED})
-    found = pipeline.estimate(
-        corpus, config, settings=method_settings(options), stages=output.stages()
-    )
+    stages = output.stages()
+    found = pipeline.estimate(corpus, config, settings=method_settings(options), stages=stages)
+    output.notes(stages.notes)
+    notes += stages.notes
     output.result(
         {
             **found.to_dict(),

@@ -6,17 +6,20 @@ to start at any layer (see `feature_cache`) and to run as CUDA graphs, and it im
 torch. Tests compare each family with the transformers library.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.errors import DamagedFileError, InputError
+from newfound.encoding.weights import check_shape
+from newfound.errors import DamagedFileError
 from newfound.files import check_fields
+
+SIZES = ("vocabulary", "width", "layers", "heads", "inner", "positions")
+MIN_POSITIONS = 3  # of a text with one token between two special ones
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,73 @@ class Architecture:
     @classmethod
     def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
         """Return the architecture from `to_dict`, or raise DamagedFileError about file `where`."""
-        required = ("vocabulary", "width", "layers", "heads", "inner", "positions")
-        check_fields(value, dict.fromkeys(required, int), where)
-        numbers = ("norm_epsilon", "dropout", "attention_dropout", "relative_buckets")
-        given = [name for name in numbers if name in value]  # the others have defaults
-        check_fields(value, dict.fromkeys(given, (int, float)), where)
-        unknown = value.keys() - {*required, *numbers, "activation"}
-        if unknown or value.get("activation", "gelu") not in ACTIVATIONS:
+        unknown = value.keys() - {field.name for field in fields(cls)}
+        if unknown:
             raise DamagedFileError(f"{where} does not describe an encoder")
-        sizes = [value[name] for name in (*required, *given)]
-        if min(sizes) < 0 or not value["heads"] or value["width"] % value["heads"]:
+        check_fields(value, dict.fromkeys(SIZES, int), where)
+        shape = cls(**value)
+        shape.check(where)
+        return shape
+
+    def check(self, where: str) -> None:
+        """Raise DamagedFileError about file `where` if no encoder can have these sizes."""
+        numbers = ("norm_epsilon", "dropout", "attention_dropout")
+        kinds: dict[str, type | tuple[type, ...]] = {
+            **dict.fromkeys((*SIZES, "relative_buckets"), int),
+            **dict.fromkeys(numbers, (int, float)),
+            "activation": str,
+        }
+        check_fields(asdict(self), kinds, where)
+        if self.activation not in ACTIVATIONS:
+            raise DamagedFileError(f"{where} has the activation {self.activation[:40]!r}")
+        if min(getattr(self, name) for name in SIZES) < 1 or self.width % self.heads:
             raise DamagedFileError(f"{where} has sizes that no encoder can have")
-        return cls(**value)
+        if self.positions < MIN_POSITIONS or self.relative_buckets not in (0, *range(4, 4096)):
+            raise DamagedFileError(f"{where} has positions that no encoder can have")
+        if not 0 < self.norm_epsilon < 1 or not all(
+            0 <= share < 1 for share in (self.dropout, self.attention_dropout)
+        ):
+            raise DamagedFileError(f"{where} has a dropout or an epsilon out of range")
+
+    def weights(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the name and the shape of each weight of the backbone, layer by layer."""
+        yield "words.weight", (self.vocabulary, self.width)
+        yield "positions.weight", (self.positions, self.width)
+        yield from _with_bias("norm", (self.width,))
+        if self.relative_buckets:
+            yield "relative.weight", (self.relative_buckets, self.heads)
+        for number in range(self.layers):
+            for name, shape in {
+                "qkv": (3 * self.width, self.width),
+                "out": (self.width, self.width),
+                "attention_norm": (self.width,),
+                "up": (self.inner, self.width),
+                "down": (self.width, self.inner),
+                "output_norm": (self.width,),
+            }.items():
+                yield from _with_bias(f"layers.{number}.{name}", shape)
+
+
+def _with_bias(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the names and the shapes of a weight and its bias."""
+    yield f"{name}.weight", shape
+    yield f"{name}.bias", shape[:1]
+
+
+def check_backbone(
+    shape: Architecture, weights: Mapping[str, Tensor], prefix: str, where: str
+) -> None:
+    """Raise DamagedFileError unless the weights are those of such a backbone.
+
+    To be called before a `Backbone` is built, which allocates what the architecture states.
+    """
+    for name, size in shape.weights():
+        if prefix + name not in weights:
+            raise DamagedFileError(f"{where} has no {prefix + name!r}")
+        check_shape(weights[prefix + name], size, f"{where}: {name}")
+    words = weights[f"{prefix}words.weight"]
+    if not words.sum() and not words.any():  # the sum is quicker
+        raise DamagedFileError(f"{where}: words.weight is all zeros")
 
 
 ACTIVATIONS = {
@@ -249,199 +307,3 @@ class MaskedWordHead(nn.Module):
         expected = self.norm(F.gelu(self.dense(hidden.float())))
         # The embeddings may be in half precision (see `optimiser`); this head never is.
         return F.linear(expected.to(words.weight.dtype), words.weight).float() + self.bias
-
-
-# --- weights saved by the transformers library ------------------------------------------------
-
-_BERT_LAYER: dict[str, str | tuple[str, ...]] = {
-    "qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
-    "out": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "up": "intermediate.dense",
-    "down": "output.dense",
-    "output_norm": "output.LayerNorm",
-}
-_MPNET_LAYER: dict[str, str | tuple[str, ...]] = {
-    **_BERT_LAYER,
-    "qkv": ("attention.attn.q", "attention.attn.k", "attention.attn.v"),
-    "out": "attention.attn.o",
-    "attention_norm": "attention.LayerNorm",
-}
-_DISTILBERT_LAYER: dict[str, str | tuple[str, ...]] = {
-    "qkv": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
-    "out": "attention.out_lin",
-    "attention_norm": "sa_layer_norm",
-    "up": "ffn.lin1",
-    "down": "ffn.lin2",
-    "output_norm": "output_layer_norm",
-}
-_BERT_WORD_HEAD = {
-    "dense": "cls.predictions.transform.dense",
-    "norm": "cls.predictions.transform.LayerNorm",
-    "bias": "cls.predictions.bias",
-}
-_ROBERTA_WORD_HEAD = {
-    "dense": "lm_head.dense",
-    "norm": "lm_head.layer_norm",
-    "bias": "lm_head.bias",
-}
-_DISTILBERT_WORD_HEAD = {
-    "dense": "vocab_transform",
-    "norm": "vocab_layer_norm",
-    "bias": "vocab_projector.bias",
-}
-
-
-@dataclass(frozen=True)
-class Family:
-    """Weight names and options of one encoder family."""
-
-    layer_at: str
-    layer: Mapping[str, str | tuple[str, ...]]
-    word_head: Mapping[str, str]
-    skips_positions: bool = False  # positions count from the padding id + 1
-
-
-_BERT = Family("encoder.layer", _BERT_LAYER, _BERT_WORD_HEAD)
-_ROBERTA = Family("encoder.layer", _BERT_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True)
-FAMILIES = {
-    "bert": _BERT,
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "camembert": _ROBERTA,
-    "mpnet": Family("encoder.layer", _MPNET_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True),
-    "distilbert": Family("transformer.layer", _DISTILBERT_LAYER, _DISTILBERT_WORD_HEAD),
-}
-
-
-def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
-    """Read the architecture from a config.json of the transformers library.
-
-    Parameters
-    ----------
-    config : mapping
-        Content of config.json.
-    where : str
-        Name of the encoder in messages.
-
-    Returns
-    -------
-    Architecture
-
-    Raises
-    ------
-    InputError
-        If the encoder is of an unsupported type.
-    """
-    family = config.get("model_type")
-    if family not in FAMILIES:
-        raise InputError(
-            f"the encoder {where} is of type {family!r}, which newfound does not support; "
-            f"choose one of type {', '.join(sorted(FAMILIES))}"
-        )
-    if config.get("hidden_act", config.get("activation", "gelu")) not in ACTIVATIONS:
-        raise InputError(f"the encoder {where} has an activation that newfound does not support")
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        raise InputError(
-            f"the encoder {where} has relative positions, which newfound does not support"
-        )
-    try:
-        if family == "distilbert":
-            return Architecture(
-                vocabulary=config["vocab_size"],
-                width=config["dim"],
-                layers=config["n_layers"],
-                heads=config["n_heads"],
-                inner=config["hidden_dim"],
-                positions=config["max_position_embeddings"],
-                activation=config.get("activation", "gelu"),
-                dropout=config.get("dropout", 0.1),
-                attention_dropout=config.get("attention_dropout", 0.1),
-            )
-        skipped = 0
-        if FAMILIES[family].skips_positions:  # MPNet's padding id is 1 whatever its config states
-            skipped = 2 if family == "mpnet" else config.get("pad_token_id", 1) + 1
-        buckets = config.get("relative_attention_num_buckets", 32) if family == "mpnet" else 0
-        return Architecture(
-            vocabulary=config["vocab_size"],
-            width=config["hidden_size"],
-            layers=config["num_hidden_layers"],
-            heads=config["num_attention_heads"],
-            inner=config["intermediate_size"],
-            positions=config["max_position_embeddings"] - skipped,
-            activation=config.get("hidden_act", "gelu"),
-            norm_epsilon=config.get("layer_norm_eps", 1e-12),
-            dropout=config.get("hidden_dropout_prob", 0.1),
-            attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
-            relative_buckets=buckets,
-        )
-    except KeyError as missing:
-        raise InputError(f"the config.json of the encoder {where} has no {missing}") from missing
-
-
-def convert_weights(
-    family: Family, shape: Architecture, stored: Mapping[str, Tensor], where: str
-) -> tuple[dict[str, Tensor], dict[str, Tensor] | None]:
-    """Convert weights of the transformers library.
-
-    Parameters
-    ----------
-    family : Family
-    shape : Architecture
-    stored : mapping of str to Tensor
-        State dict of the transformers library.
-    where : str
-        Name of the encoder in messages.
-
-    Returns
-    -------
-    backbone : dict of str to Tensor
-        State dict of `Backbone`.
-    word_head : dict of str to Tensor, or None
-        State dict of `MaskedWordHead`, if the weights have one.
-    """
-    prefix = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
-    renamed = {
-        prefix.sub("", key)
-        .replace("LayerNorm.gamma", "LayerNorm.weight")
-        .replace("LayerNorm.beta", "LayerNorm.bias"): value.float()
-        for key, value in stored.items()
-        if value.is_floating_point()
-    }
-    try:
-        backbone = dict(_backbone_weights(family, shape, renamed))
-    except KeyError as missing:
-        raise InputError(
-            f"the weights of the encoder {where} have no {missing}; check that the file is complete"
-        ) from missing
-    parts = family.word_head
-    if f"{parts['dense']}.weight" not in renamed or parts["bias"] not in renamed:
-        return backbone, None
-    word_head = {
-        f"{ours}.{kind}": renamed[f"{parts[ours]}.{kind}"]
-        for ours in ("dense", "norm")
-        for kind in ("weight", "bias")
-    }
-    word_head["bias"] = renamed[parts["bias"]]
-    return backbone, word_head
-
-
-def _backbone_weights(
-    family: Family, shape: Architecture, stored: Mapping[str, Tensor]
-) -> Iterator[tuple[str, Tensor]]:
-    """Yield the name and the value of each weight of the backbone."""
-    positions = stored["embeddings.position_embeddings.weight"][-shape.positions :]
-    if "embeddings.token_type_embeddings.weight" in stored:
-        positions = positions + stored["embeddings.token_type_embeddings.weight"][0]
-    yield "words.weight", stored["embeddings.word_embeddings.weight"]
-    yield "positions.weight", positions.clone()
-    for kind in ("weight", "bias"):
-        yield f"norm.{kind}", stored[f"embeddings.LayerNorm.{kind}"]
-    if shape.relative_buckets:
-        yield "relative.weight", stored["encoder.relative_attention_bias.weight"]
-    for number in range(shape.layers):
-        for ours, theirs in family.layer.items():
-            names = (theirs,) if isinstance(theirs, str) else theirs
-            for kind in ("weight", "bias"):
-                parts = [stored[f"{family.layer_at}.{number}.{name}.{kind}"] for name in names]
-                yield f"layers.{number}.{ours}.{kind}", torch.cat(parts)

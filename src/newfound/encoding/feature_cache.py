@@ -1,7 +1,6 @@
 """The feature cache: frozen layers run once, and training reads their output."""
 
 import hashlib
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import torch
 from torch import Tensor
 
 from newfound.devices import plain
+from newfound.encoding.array_files import HEADER, Note, new_array, read_array, scratch_array
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
 from newfound.encoding.workers import run_batches
-from newfound.files import write_atomically
 from newfound.progress import Advance
 
 MEMORY_LIMIT = 4 * 2**30  # bytes; larger caches are memory-mapped
@@ -83,6 +82,7 @@ def run_frozen(
     folder: Path | None = None,
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
+    note: Note | None = None,
 ) -> Inputs:
     """Run the frozen layers of a model on all texts.
 
@@ -97,6 +97,8 @@ def run_frozen(
         Bytes up to which the result is held in memory; beyond it, a memory-mapped file is used.
     advance : callable, optional
         Called with the number of texts processed.
+    note : callable, optional
+        Called with a sentence if the cached result is damaged; it is then computed again.
 
     Returns
     -------
@@ -113,31 +115,21 @@ def run_frozen(
         _fill(states, model, tokens, pooled, advance)
         return _as_inputs(states, tokens, pooled, device)
     if folder is None:
-        values = _scratch(shape)
+        values = scratch_array(shape)
         _fill(torch.from_numpy(values), model, tokens, pooled, advance)
     else:
-        kept = folder / f"{_key(model, tokens)}.npy"
-        found = _load(kept, shape)
-        if found is None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with write_atomically(kept) as temporary:
-                on_disk = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
-                _fill(torch.from_numpy(on_disk), model, tokens, pooled, advance)
-                on_disk.flush()
-            found = np.load(kept, mmap_mode="c")
-        elif advance:
+        kept = folder / f"{_key(model, tokens)}.features"
+        found = read_array(kept, shape, in_memory=fits, note=note)
+        if found is not None and advance:
             advance(len(tokens))
+        if found is None:
+            with new_array(kept, shape, in_memory=fits) as found:
+                _fill(torch.from_numpy(found), model, tokens, pooled, advance)
+            if not fits:  # mapped anew, so that training cannot change the file
+                found = np.memmap(kept, np.float16, "c", offset=HEADER, shape=shape)
         values = found
-    states = torch.from_numpy(np.array(values) if fits else values)
+    states = torch.from_numpy(values)
     return _as_inputs(states.to(device) if fits else states, tokens, pooled, device)
-
-
-def _load(kept: Path, shape: tuple[int, int]) -> np.ndarray | None:
-    """Return the cached states, memory-mapped; None if there are none of this shape."""
-    if not kept.is_file():
-        return None
-    values = np.load(kept, mmap_mode="c")
-    return values if values.shape == shape else None
 
 
 def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
@@ -171,12 +163,6 @@ def _fill(
 
     batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
     run_batches(fill, batches, model.device, advance)
-
-
-def _scratch(shape: tuple[int, int]) -> np.ndarray:
-    """Return a memory-mapped array in an unnamed file, which is deleted with the array."""
-    with tempfile.TemporaryFile(prefix="newfound-") as file:
-        return np.memmap(file, np.float16, "w+", shape=shape)
 
 
 def _key(model: EncoderFeatures, tokens: Ragged) -> str:

@@ -12,16 +12,22 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from newfound.encoding.backbone import Architecture, Backbone
+from newfound.encoding.backbone import MIN_POSITIONS, Architecture, Backbone, check_backbone
 from newfound.encoding.batching import Cells, Ragged, plan_batches, tokenize
-from newfound.encoding.loading import POOLINGS, Encoder, read_tokenizer
-from newfound.encoding.weights import load_weights
+from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
+from newfound.encoding.weights import load_weights, parse_tensors
 from newfound.encoding.workers import run_batches
 from newfound.errors import DamagedFileError
-from newfound.files import check_fields, read_json, write_atomically, write_json, write_text
+from newfound.files import (
+    CheckedFolder,
+    check_fields,
+    write_atomically,
+    write_json,
+    write_text,
+)
 from newfound.progress import Advance
 
 TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens per batch when encoding
@@ -296,25 +302,26 @@ class EncoderFeatures(nn.Module):
         write_json(folder / "encoder.json", settings)
 
     @classmethod
-    def load(cls, folder: Path) -> "EncoderFeatures":
+    def load(cls, files: CheckedFolder) -> "EncoderFeatures":
         """Load a feature map from a folder that `save` has written."""
-        settings = read_json(folder / "encoder.json", dict)
+        settings = files.json("encoder.json", dict)
         check_fields(settings, SAVED, "encoder.json")
         shape = Architecture.from_dict(settings["architecture"], "encoder.json")
         if settings["head"] not in HEADS or settings["pooling"] not in POOLINGS:
             raise DamagedFileError("encoder.json names a head or a pooling that does not exist")
-        if settings["max_tokens"] < 3:
-            raise DamagedFileError("encoder.json has a max_tokens below 3")
-        tokenizer = read_tokenizer(folder / "tokenizer.json")
-        if tokenizer.get_vocab_size() > shape.vocabulary:
-            raise DamagedFileError("tokenizer.json has more words than the encoder")
-        weights = load_file(folder / "encoder.safetensors")
-        # Checked first, because encoder.json determines the size of the backbone.
-        words = weights.get("backbone.words.weight")
-        if words is None or tuple(words.shape) != (shape.vocabulary, shape.width):
-            raise DamagedFileError("encoder.safetensors and encoder.json do not match")
+        if not MIN_POSITIONS <= settings["max_tokens"] <= shape.positions:
+            raise DamagedFileError(f"encoder.json: 'max_tokens' cannot be {settings['max_tokens']}")
+        if not -1 <= settings["frozen_layers"] <= shape.layers:
+            raise DamagedFileError(f"encoder.json has {settings['frozen_layers']} frozen layers")
+        tokenizer = parse_tokenizer(
+            files.read("tokenizer.json"), shape.vocabulary, settings["max_tokens"]
+        )
+        weights = parse_tensors(files.read("encoder.safetensors"), "encoder.safetensors")
+        # Checked first, because encoder.json determines the size of what is allocated.
+        check_backbone(shape, weights, "backbone.", "encoder.safetensors")
         logits = settings.get("logits")  # missing in models saved before logits existed
-        if logits is not None and (not isinstance(logits, int) or logits < 1):
+        last = weights.get("logits.weight")
+        if (None if last is None else len(last)) != logits or isinstance(logits, bool):
             raise DamagedFileError(f"encoder.json: 'logits' cannot be {str(logits)[:40]!r}")
         backbone = Backbone(shape)
         encoder = Encoder(

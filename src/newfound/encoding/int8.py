@@ -24,13 +24,15 @@ from torch import Tensor, nn
 from newfound.encoding.batching import Ragged, plan_batches, tokenize
 from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap, pool
 from newfound.errors import DamagedFileError, InputError, reason
-from newfound.files import check_fields, read_json, write_folder, write_json
+from newfound.files import CheckedFolder, check_fields, read_json, write_folder, write_json
+from newfound.files.manifest import sha256_of
 from newfound.progress import Advance
 from newfound.wording import plural
 
 Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
 BUDGET = 1024  # tokens per batch
-FORMAT = 1
+FORMAT = 2
+MODEL_FILES = ("int8.bin", "int8.xml")
 # Fields of the agreement in int8.json.
 AGREEMENT: dict[str, type | tuple[type, ...]] = {
     "texts": int,
@@ -249,7 +251,10 @@ def _read(
         about = read_json(folder / "int8.json", dict)
         if about.get("format") != FORMAT or about.get("key") != key:
             return None
-        check_fields(about, {"agreement": dict}, "int8.json")
+        check_fields(about, {"agreement": dict, "sha256": dict}, "int8.json")
+        with CheckedFolder(folder, about["sha256"]) as files:
+            for name in MODEL_FILES:
+                files.read(name)
         check_fields(about["agreement"], AGREEMENT, "int8.json, agreement")
         agreement = Agreement(**{name: about["agreement"][name] for name in AGREEMENT})
         model = _openvino().Core().read_model(folder / "int8.xml")
@@ -266,7 +271,8 @@ def _write(folder: Path, key: str, model: Any, agreement: Agreement) -> None:
     about = {"format": FORMAT, "key": key, "agreement": asdict(agreement)}
     with write_folder(folder, "int8.json") as temporary:
         _openvino().save_model(model, temporary / "int8.xml", compress_to_fp16=False)
-        write_json(temporary / "int8.json", about)
+        digests = sha256_of(temporary, MODEL_FILES)
+        write_json(temporary / "int8.json", {**about, "sha256": digests})
 
 
 def _key(original: EncoderFeatures) -> str:

@@ -2,18 +2,21 @@
 
 import hashlib
 import importlib.util
-import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from newfound.encoding.backbone import FAMILIES, Backbone, convert_weights, read_architecture
-from newfound.errors import InputError, reason
+from newfound.encoding.backbone import Backbone, check_backbone
+from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
+from newfound.encoding.weights import check_finite, parse_tensors
+from newfound.errors import DamagedFileError, InputError, reason
+from newfound.files import check_fields, parse_json, read_regular
 from newfound.wording import suggestion
 
 # By short name: the Hub id, the package with the weights, and their sha256.
@@ -30,6 +33,7 @@ SHORT_NAMES: dict[str, dict[str, str]] = {
     "bert": {"hub": "google-bert/bert-base-uncased"},
 }
 POOLINGS = ("cls", "mean")
+PROBES = ["a text", "", "\u2603 \u6f22\u5b57 " * 200]  # encoded to check a tokeniser
 HUB_FILES = ["*.json", "model.safetensors", "1_Pooling/config.json"]
 
 
@@ -93,46 +97,43 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     folder = find_folder(name)
     config = _read_json(folder / "config.json")
     shape = read_architecture(config, name)
-    weights_file = folder / "model.safetensors"
-    if not weights_file.is_file():
-        raise InputError(
-            f"the encoder {name} has no model.safetensors in {folder}; other formats are not read, "
-            "because unpickling can run code: convert it with transformers' save_pretrained"
-        )
-    fingerprint = _fingerprint(weights_file)
+    content = _read(
+        folder / "model.safetensors",
+        f"the encoder {name} has no model.safetensors in {folder}; other formats are not read, "
+        "because unpickling can run code: convert it with transformers' save_pretrained",
+    )
+    fingerprint = hashlib.sha256(content).hexdigest()
     expected = SHORT_NAMES.get(name, {}).get("sha256")
     if expected and fingerprint != expected:
         raise InputError(
             f"the weights of {name} in {folder} are damaged (sha256 {fingerprint[:12]}..., "
             f"not {expected[:12]}...); install them again"
         )
-    try:
-        stored = load_file(weights_file)
-    except SafetensorError as error:
-        raise InputError(
-            f"{weights_file} is damaged ({reason(error)}); install it again"
-        ) from error
-    weights, word_head = convert_weights(FAMILIES[config["model_type"]], shape, stored, name)
+    max_tokens = min(max_tokens, shape.positions)
+    with _damage_reported(folder / "model.safetensors"):
+        stored = parse_tensors(content, "model.safetensors")
+        del content  # as large as the weights
+        check_finite(stored, "model.safetensors")
+        weights, word_head = convert_weights(FAMILIES[config["model_type"]], shape, stored, name)
+        check_backbone(shape, weights, "", "model.safetensors")
     backbone = Backbone(shape)
-    try:
-        backbone.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(
-            f"{weights_file} does not match its config.json ({reason(error)}): "
-            "save the encoder again"
-        ) from error
-    tokenizer = read_tokenizer(folder / "tokenizer.json")
-    if tokenizer.get_vocab_size() > shape.vocabulary:
-        raise InputError(
-            f"the tokeniser of {name} has {tokenizer.get_vocab_size():,} words, but its weights "
-            f"have {shape.vocabulary:,}: save the encoder again"
+    backbone.load_state_dict(weights)
+    with _damage_reported(folder / "tokenizer.json"):
+        tokenizer = parse_tokenizer(
+            _read(
+                folder / "tokenizer.json",
+                f"{folder / 'tokenizer.json'} is missing: the encoder needs a tokenizer.json (a "
+                "fast tokeniser)",
+            ),
+            shape.vocabulary,
+            max_tokens,
         )
     return Encoder(
         name=name,
         backbone=backbone.eval(),
         tokenizer=tokenizer,
         pooling=pooling or _default_pooling(folder),
-        max_tokens=min(max_tokens, shape.positions),
+        max_tokens=max_tokens,
         mask_id=_mask_id(folder, tokenizer),
         special_ids=tuple(
             sorted(i for i, t in tokenizer.get_added_tokens_decoder().items() if t.special)
@@ -142,16 +143,70 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     )
 
 
-def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer.json, or raise InputError."""
-    if not path.is_file():
-        raise InputError(
-            f"{path} is missing: the encoder needs a tokenizer.json (a fast tokeniser)"
-        )
+def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokenizer:
+    """Return the tokeniser in a tokenizer.json, or raise DamagedFileError.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of the file.
+    vocabulary : int
+        Number of words that the encoder has; all token ids must be lower.
+    max_tokens : int
+        Longer texts are truncated.
+
+    Returns
+    -------
+    tokenizers.Tokenizer
+    """
+    value = parse_json(content, dict, "the tokeniser")
+    _check_templates(value)
     try:
-        return Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_buffer(content)
+        # Some faults show only when a text is encoded.
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_tokens)
+        found = tokenizer.encode_batch_fast(PROBES)
     except Exception as error:  # tokenizers raises plain Exception
-        raise InputError(f"{path} cannot be read as a tokeniser ({reason(error)})") from error
+        raise DamagedFileError(f"it cannot be read as a tokeniser: {reason(error)}") from error
+    # get_vocab() of the library takes longer than all the rest.
+    highest = max(_highest_id(value), *(max(e.ids, default=-1) for e in found))
+    if not 0 <= highest < vocabulary:
+        size = max(tokenizer.get_vocab_size(), highest + 1)
+        raise DamagedFileError(
+            f"the tokeniser has {size:,} words, but its weights have {vocabulary:,}"
+        )
+    if max(len(encoding.ids) for encoding in found) > max_tokens:
+        raise DamagedFileError(
+            f"the tokeniser adds more special tokens than a text may have tokens ({max_tokens})"
+        )
+    return tokenizer
+
+
+def _highest_id(tokenizer: dict[str, Any]) -> int:
+    """Return the highest token id in a tokenizer.json that the library has read, or -1."""
+    words = tokenizer["model"]["vocab"]  # a dict with ids, or a list in the order of ids
+    ids = words.values() if isinstance(words, dict) else range(len(words))
+    added = (token["id"] for token in tokenizer.get("added_tokens") or ())
+    return max(max(ids, default=-1), max(added, default=-1))
+
+
+def _check_templates(tokenizer: dict[str, Any]) -> None:
+    """Raise DamagedFileError for a template with a token that it does not define.
+
+    The tokenizers library panics there, which is no error that can be caught.
+    """
+    processor = tokenizer.get("post_processor")
+    parts = processor.get("processors") if isinstance(processor, dict) else None
+    for part in [processor, *(parts if isinstance(parts, list) else [])]:
+        if not isinstance(part, dict) or part.get("type") != "TemplateProcessing":
+            continue
+        check_fields(part, {"single": list, "special_tokens": dict}, "the tokeniser's template")
+        for piece in part["single"]:
+            special = piece.get("SpecialToken") if isinstance(piece, dict) else None
+            name = special.get("id") if isinstance(special, dict) else None
+            if isinstance(name, str) and name not in part["special_tokens"]:
+                raise DamagedFileError(f"the tokeniser's template has no token {name[:40]!r}")
 
 
 def find_folder(name: str) -> Path:
@@ -210,25 +265,37 @@ def _advice(name: str, otherwise: str) -> str:
     return otherwise if name in SHORT_NAMES else suggestion(name, SHORT_NAMES, otherwise)
 
 
+def _read(path: Path, missing: str) -> bytes:
+    """Return the content of a file of the encoder, or raise InputError, `missing` without it."""
+    try:
+        return read_regular(path)
+    except FileNotFoundError:
+        raise InputError(missing) from None
+    except DamagedFileError as error:
+        raise InputError(f"{path.parent}: {error}; save the encoder again") from error
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file of the encoder."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path} is missing: {path.parent} is not the folder of an encoder"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} is not a JSON object")
+    content = _read(path, f"{path} is missing: {path.parent} is not the folder of an encoder")
+    with _damage_reported(path):
+        value: dict[str, Any] = parse_json(content, dict, path.name)
     return value
+
+
+@contextmanager
+def _damage_reported(path: Path) -> Iterator[None]:
+    """Turn a DamagedFileError of the block into an InputError about a file of the encoder."""
+    try:
+        yield
+    except DamagedFileError as error:
+        raise InputError(f"{path} is damaged ({error}); save the encoder again") from error
 
 
 def _default_pooling(folder: Path) -> str:
     """Return the pooling of a sentence encoder from its configuration; [CLS] for others."""
     path = folder / "1_Pooling" / "config.json"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return "cls"
     config = _read_json(path)
     return "mean" if config.get("pooling_mode_mean_tokens") else "cls"
@@ -237,19 +304,14 @@ def _default_pooling(folder: Path) -> str:
 def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:
     """Return the id of the mask token, None if the tokeniser has none."""
     path = folder / "tokenizer_config.json"
-    named = _read_json(path).get("mask_token") if path.is_file() else None
+    named = _read_json(path).get("mask_token") if os.path.lexists(path) else None
     if isinstance(named, dict):
         named = named.get("content")
     for token in (named, "[MASK]", "<mask>"):
-        if token and (found := tokenizer.token_to_id(token)) is not None:
+        if not isinstance(token, str):
+            continue
+        # JSON can hold half of a character, which the tokeniser cannot take.
+        found = tokenizer.token_to_id(token.encode("utf-8", "replace").decode("utf-8"))
+        if found is not None:
             return int(found)
     return None
-
-
-def _fingerprint(path: Path) -> str:
-    """Return the sha256 of a file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error

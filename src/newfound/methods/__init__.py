@@ -39,6 +39,7 @@ class Method:
     summary: str
     reference: str
     uses_labels: bool = True
+    keeps_encoder: bool = True  # whether the weights of the encoder are part of the model
     # The features [N, d] that `fit` counts categories with, from the same arguments as `fit`.
     counting_features: Callable[..., Tensor] = preparation.counting_features
     # The method's own estimate of the number of categories, from the same arguments as `fit`, where
@@ -73,6 +74,7 @@ METHODS: dict[str, Method] = {
         "MacQueen, Some methods for classification and analysis of multivariate observations, 1967",
         uses_labels=False,
         counting_features=glove.counting_features,
+        keeps_encoder=False,
     ),
     "ag-glove": Method(
         glove.fit_ag,
@@ -84,6 +86,7 @@ METHODS: dict[str, Method] = {
         uses_labels=False,
         counting_features=glove.counting_features,
         cluster=glove.ward,
+        keeps_encoder=False,
     ),
     "sae": Method(
         autoencoding.fit_sae,
@@ -93,6 +96,7 @@ METHODS: dict[str, Method] = {
         "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
         uses_labels=False,
         counting_features=autoencoding.counting_features,
+        keeps_encoder=False,
     ),
     "dec": Method(
         autoencoding.fit_dec,
@@ -102,6 +106,7 @@ METHODS: dict[str, Method] = {
         "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016",
         uses_labels=False,
         counting_features=autoencoding.counting_features,
+        keeps_encoder=False,
     ),
     "dcn": Method(
         dcn.fit,
@@ -111,6 +116,7 @@ METHODS: dict[str, Method] = {
         "Yang et al., Towards K-means-friendly Spaces, ICML 2017",
         uses_labels=False,
         counting_features=dcn.counting_features,
+        keeps_encoder=False,
     ),
     "bert": Method(
         frozen_kmeans.fit,

@@ -16,6 +16,7 @@ from newfound.result import Category, Result
 from newfound.storage.formats import AGAIN
 
 PRIVATE = range(0xE000, 0xF900)  # private-use characters
+TABLES = ("assignments.parquet", "assignments.csv")  # names in a run folder, first match first
 COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
 MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
@@ -69,17 +70,14 @@ def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray
     return columns
 
 
-def find_assignments(folder: Path) -> Path | None:
-    """Return the path of the table in a run folder, or None."""
-    for name in ("assignments.parquet", "assignments.csv"):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+def has_assignments(folder: Path) -> bool:
+    """Return whether a run folder has a table of assignments."""
+    return any((folder / name).is_file() for name in TABLES)
 
 
-def read_assignments(path: Path, categories: Sequence[Category]) -> Assignments:
-    """Read and check the table; errors name the row."""
-    table = _read_columns(path)
+def read_assignments(content: bytes, path: Path, categories: Sequence[Category]) -> Assignments:
+    """Read and check the content of the table at `path`; errors name the row."""
+    table = _read_columns(content, path)
     by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
     by_name = {c.name: position for position, c in enumerate(categories)}
     keys = list(zip(table["kind"], table["category"], strict=True))
@@ -138,10 +136,10 @@ def _optional_numbers(column: list[str] | None) -> np.ndarray | None:
     return None if column is None else _numbers(column)
 
 
-def _read_columns(path: Path) -> dict[str, list[str]]:
+def _read_columns(content: bytes, path: Path) -> dict[str, list[str]]:
     """Return the columns by name; an empty cell is an empty string."""
     try:
-        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+        table = _read_parquet(content) if path.suffix == ".parquet" else _read_csv(content)
     except (ValueError, OSError, csv.Error) as error:  # ValueError: not UTF-8, or not Parquet
         raise InputError(f"{path} cannot be read ({error}); {AGAIN}") from error
     missing = [name for name in COLUMNS if name not in table]
@@ -150,17 +148,16 @@ def _read_columns(path: Path) -> dict[str, list[str]]:
     return table
 
 
-def _read_parquet(path: Path) -> dict[str, list[str]]:
+def _read_parquet(content: bytes) -> dict[str, list[str]]:
     import pandas as pd
 
-    table = pd.read_parquet(path).astype(object)
+    table = pd.read_parquet(io.BytesIO(content)).astype(object)
     filled = table.where(table.notna(), "").astype(str)
     return {str(name): filled[name].tolist() for name in filled}
 
 
-def _read_csv(path: Path) -> dict[str, list[str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        content = file.read()
+def _read_csv(encoded: bytes) -> dict[str, list[str]]:
+    content = encoded.decode("utf-8")
     if not content.strip():
         raise ValueError("it is empty")
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))

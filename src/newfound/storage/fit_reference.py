@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from newfound.clustering.fit_scores import FitReference
+from newfound.encoding.weights import check_finite_array, parse_arrays
 from newfound.errors import DamagedFileError
 from newfound.files import write_atomically
 
@@ -30,25 +31,29 @@ def save_reference(reference: FitReference, path: Path) -> None:
         save_file(arrays, temporary)
 
 
-def load_reference(path: Path, n_categories: int) -> FitReference | None:
+def parse_reference(content: bytes, n_categories: int) -> FitReference | None:
     """Read and check a file written by `save_reference`; None if an earlier version wrote it.
 
     The fit scores in such a file are on another scale.
     """
-    arrays = load_file(path)
+    arrays = parse_arrays(content, FIT_REFERENCE)
     if "vectors" in arrays and "label_cosines" not in arrays:
         return None
     for name, kind in ARRAYS.items():
         if name not in arrays or arrays[name].dtype != kind:
-            raise DamagedFileError(f"{path.name} holds no {name} of the type {np.dtype(kind)}")
+            raise DamagedFileError(f"{FIT_REFERENCE} holds no {name} of the type {np.dtype(kind)}")
     vectors, categories, given = (arrays[name] for name in ("vectors", "categories", "given"))
-    one_each = categories.shape == given.shape == (len(vectors),)
+    one_each = categories.shape == given.shape == vectors.shape[:1]
     if vectors.ndim != 2 or not one_each or arrays["frozen"].size != 1:
-        raise DamagedFileError(f"{path.name}: its arrays do not fit each other")
+        raise DamagedFileError(f"{FIT_REFERENCE}: its arrays do not fit each other")
+    for name in ("vectors", "labelled", "unlabelled", "label_cosines"):
+        check_finite_array(arrays[name], f"{FIT_REFERENCE}: {name}")
+        if arrays[name].ndim != (2 if name == "vectors" else 1):
+            raise DamagedFileError(f"{FIT_REFERENCE}: its arrays do not fit each other")
     if len(categories) and not 0 <= categories.min() <= categories.max() < n_categories:
-        raise DamagedFileError(f"{path.name} has categories that are not in model.json")
+        raise DamagedFileError(f"{FIT_REFERENCE} has categories that are not in model.json")
     if (np.diff(categories) < 0).any():
-        raise DamagedFileError(f"{path.name}: its categories are not in order")
+        raise DamagedFileError(f"{FIT_REFERENCE}: its categories are not in order")
     return FitReference(
         vectors=vectors,
         categories=categories,

@@ -7,9 +7,11 @@
 | history.jsonl | one line per epoch |
 | run.json | configuration, versions, timings, notes, estimate, matching |
 | model/ | the model (`newfound.storage.model_files`) |
+| manifest.json | sha256 of the files that are read back |
 """
 
 import json
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -19,19 +21,36 @@ import numpy as np
 from newfound.clustering.estimate import Estimate
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import (
+    CheckedFolder,
     check_fields,
     check_items,
+    is_beside,
+    is_free,
+    read_steadily,
     without_nan,
     write_folder,
     write_json,
+    write_manifest,
     write_text,
 )
 from newfound.result import Category, Result
-from newfound.storage.assignments import find_assignments, read_assignments, write_assignments
-from newfound.storage.categories import read_categories, write_categories
-from newfound.storage.formats import RUN_FORMAT, damage_reported, read_records
+from newfound.storage.assignments import TABLES, read_assignments, write_assignments
+from newfound.storage.categories import categories_from, write_categories
+from newfound.storage.formats import MODEL_MANIFEST, RUN_FORMAT, damage_reported, open_run
 from newfound.versions import __version__
 
+HISTORY = "history.jsonl"
+READ_BACK = ("run.json", "categories.json", HISTORY)  # listed in the manifest, with the table
+# All that commands write into a run folder.
+WRITTEN = {
+    *READ_BACK,
+    *TABLES,
+    "categories.csv",
+    "check.json",
+    "manifest.json",
+    "model",
+    "report.html",
+}
 NONE = type(None)
 NUMBER = (int, float, NONE)  # JSON has null for NaN and infinity
 # The fields of run.json that are read.
@@ -53,7 +72,7 @@ def check_run_folder(folder: Path, force: bool) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; give a folder for the run")
-        if not folder.exists() or not any(folder.iterdir()):
+        if not folder.exists() or is_free(folder):
             return
     except OSError as error:
         raise InputError(
@@ -68,9 +87,41 @@ def check_run_folder(folder: Path, force: bool) -> None:
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
-    """Return a context manager whose empty folder becomes `folder` if the block succeeds."""
+    """Return a context manager whose empty folder becomes `folder` if the block succeeds.
+
+    The folder is replaced in one step. What is there at the end is checked again: if it must not be
+    replaced, the new run gets another name. A second process that writes the same run is refused.
+
+    Parameters
+    ----------
+    folder : Path
+        A new or empty folder, or a run folder.
+    force : bool
+        Whether a run folder may be replaced.
+
+    Returns
+    -------
+    context manager
+        It yields the path of an empty folder.
+    """
     check_run_folder(folder, force)
-    return write_folder(folder, "run.json")
+    before = _names(folder)
+
+    def check(found: Path) -> None:
+        check_run_folder(found, force)
+        added = _names(found) - before - WRITTEN
+        if added:
+            raise InputError(f"{found} has a new file that is not of a run: {min(added)}")
+
+    return write_folder(folder, "run.json", check)
+
+
+def _names(folder: Path) -> set[str]:
+    """Return the names in a folder, without those that writing it creates."""
+    if not folder.is_dir():
+        return set()
+    name = folder.resolve().name
+    return {entry for entry in os.listdir(folder) if not is_beside(entry, name)}
 
 
 def write_run(
@@ -93,13 +144,17 @@ def write_run(
     write_assignments(result, folder / f"assignments.{table_format}")
     write_categories(result.categories, folder)
     lines = [json.dumps(without_nan(line)) for line in result.history]
-    write_text(folder / "history.jsonl", "".join(line + "\n" for line in lines))
+    write_text(folder / HISTORY, "".join(line + "\n" for line in lines))
     if model and result.model is not None:
         from newfound.storage.model_files import save_model  # imports torch
 
         save_model(result.model, folder / "model")
     # Written last, because a folder with a run.json is a complete run.
     write_json(folder / "run.json", _records(result))
+    names = [*READ_BACK, f"assignments.{table_format}"]
+    if (folder / MODEL_MANIFEST).is_file():
+        names.append(MODEL_MANIFEST)
+    write_manifest(folder, names)
 
 
 def _records(result: Result) -> dict[str, Any]:
@@ -150,9 +205,20 @@ def read_run(folder: Path) -> Result:
         Without the model, which `newfound.storage.model_files.load_model` reads, and without
         training features, which are not stored.
     """
-    records = read_records(folder)
+    return read_steadily(folder, lambda: _read_run(folder))
+
+
+def _read_run(folder: Path) -> Result:
+    """Read a run folder, all of whose files are opened first."""
+    files, records = open_run(folder)
+    with files:
+        return _read_files(folder, files, records)
+
+
+def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> Result:
+    """Return the result in the files of a run folder and its run.json."""
     with damage_reported(folder / "categories.json"):
-        categories = read_categories(folder / "categories.json")
+        categories = categories_from(files.json("categories.json", list), "categories.json")
     with damage_reported(folder / "run.json"):
         check_fields(records, RECORDS, "run.json")
         check_items(list(records["seconds"].values()), NUMBER, "run.json, seconds")
@@ -160,12 +226,16 @@ def read_run(folder: Path) -> Result:
         check_items(list((records["scores"] or {}).values()), NUMBER, "run.json, scores")
         estimate = records["estimate"] and Estimate.from_dict(records["estimate"], "run.json")
         matching = _matching(records["matching"], categories)
-    table = find_assignments(folder)
-    if table is None:
+    name = next((name for name in TABLES if files.has(name)), None)
+    if name is None:
         raise InputError(
             f"{folder} has no assignments.csv; give the folder that `newfound discover` wrote"
         )
-    read = read_assignments(table, categories)
+    with damage_reported(folder / name):
+        content = files.read(name)
+    read = read_assignments(content, folder / name, categories)
+    with damage_reported(folder / HISTORY):
+        history = _history(files.read(HISTORY) if files.has(HISTORY) else b"")
     seconds = {stage: value for stage, value in records["seconds"].items() if stage != "total"}
     return Result(
         corpus=read.corpus,
@@ -182,7 +252,7 @@ def read_run(folder: Path) -> Result:
         device=records["device"],
         estimate=estimate or None,
         matching=matching,
-        history=tuple(_read_history(folder / "history.jsonl")),
+        history=tuple(history),
         seconds={stage: value for stage, value in seconds.items() if value is not None},
         notes=tuple(records["notes"]),
         versions=records["versions"],
@@ -208,15 +278,13 @@ def _matching(
     return np.array(rows, np.float64).reshape(known, len(categories))
 
 
-def _read_history(path: Path) -> list[dict[str, Any]]:
+def _history(content: bytes) -> list[dict[str, Any]]:
     """Return the complete lines; an interrupted run may have left an incomplete one."""
-    if not path.exists():
-        return []
     entries = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in content.decode("utf-8", errors="replace").splitlines():
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict):
             entries.append(entry)

@@ -17,16 +17,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from newfound.data.words import BREAK, words
 from newfound.encoding.batching import Batch, Ragged
-from newfound.encoding.weights import load_weights
+from newfound.encoding.weights import check_finite_array, load_weights, parse_tensors
 from newfound.errors import DamagedFileError, InputError
-from newfound.files import check_fields, check_items, read_json, write_atomically, write_json
+from newfound.files import (
+    CheckedFolder,
+    check_fields,
+    check_items,
+    write_atomically,
+    write_json,
+)
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
+from newfound.training.weight_cache import read_cached_weights, write_cached_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -150,20 +157,27 @@ class AutoencoderFeatures(nn.Module):
         write_json(folder / "autoencoder.json", settings)
 
     @classmethod
-    def load(cls, folder: Path) -> "AutoencoderFeatures":
+    def load(cls, files: CheckedFolder) -> "AutoencoderFeatures":
         """Load a feature map from a folder that `save` has written."""
-        settings = read_json(folder / "autoencoder.json", dict)
+        settings = files.json("autoencoder.json", dict)
         check_fields(settings, {"code": int, "activation": str, "words": list}, "autoencoder.json")
         check_items(settings["words"], str, "autoencoder.json, words")
-        tensors = load_file(folder / "autoencoder.safetensors")
+        where = "autoencoder.safetensors"
+        tensors = parse_tensors(files.read(where), where)
         idf = tensors.pop("rarity", None)
-        words = settings["words"]
+        words, code = settings["words"], settings["code"]
         if idf is None or idf.shape != (len(words),) or len(set(words)) != len(words):
             raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
-        if settings["activation"] not in ("relu", "linear") or settings["code"] < 1 or not words:
+        if settings["activation"] not in ("relu", "linear") or code < 1 or not words:
             raise DamagedFileError("autoencoder.json does not describe an autoencoder")
-        found = cls(words, idf.numpy(), code=settings["code"], activation=settings["activation"])
-        load_weights(found, tensors, "autoencoder.safetensors")
+        # Checked first, because autoencoder.json determines the size of what is allocated.
+        last = tensors.get(f"encoder.{2 * len(HIDDEN)}.weight")
+        if last is None or last.shape != (code, HIDDEN[-1]):
+            raise DamagedFileError("autoencoder.json and autoencoder.safetensors do not match")
+        rarity = idf.float().numpy().copy()
+        check_finite_array(rarity, where)
+        found = cls(words, rarity, code=code, activation=settings["activation"])
+        load_weights(found, tensors, where)
         return found.eval()
 
 
@@ -290,17 +304,15 @@ def train_autoencoder(
     kept = folder / f"autoencoder-{_key(both, bags, chosen)}" if folder else None
     if kept is not None and kept.with_suffix(".json").is_file():
         with stages.stage("autoencoder (kept)"):
-            both.load_state_dict(load_file(kept.with_suffix(".safetensors")))
-            return decoder, json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
+            found = read_cached_weights(kept, both, stages)
+        if found is not None:
+            return decoder, found
     optimiser = Optimiser(
         [model.encoder, decoder], learning_rate, weight_decay=0.0, epsilon=epsilon
     )
     history = _train(model, decoder, bags, optimiser, epochs, batch, waking, seed, stages)
     if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(kept.with_suffix(".safetensors")) as temporary:
-            save_file({k: v.cpu().contiguous() for k, v in both.state_dict().items()}, temporary)
-        write_json(kept.with_suffix(".json"), history)
+        write_cached_weights(kept, both, history)
     return decoder, history
 
 

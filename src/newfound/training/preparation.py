@@ -98,7 +98,7 @@ def encode_texts(
     with stages.stage("tokenising"):
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+        inputs = run_frozen(model, tokens, folder=cache, advance=advance, note=stages.note)
     return Encoded(model, tokens, inputs)
 
 
@@ -191,5 +191,5 @@ def prepare(
     ):
         model.freeze(frozen_count(trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
-            inputs = run_frozen(model, tokens, folder=cache, advance=advance)
+            inputs = run_frozen(model, tokens, folder=cache, advance=advance, note=stages.note)
     return Prepared(model, tokens, inputs, pretrained, k, found)

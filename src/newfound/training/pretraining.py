@@ -8,7 +8,6 @@ With a folder, pretrained weights are cached under a hash of everything that the
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from newfound.clustering.assignment import fit_temperature
@@ -26,11 +24,11 @@ from newfound.data.task import Task
 from newfound.encoding.batching import Batch, Ragged, paired_batches, tokenize
 from newfound.encoding.feature_cache import Inputs, features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures, pool
-from newfound.files import write_atomically, write_json
 from newfound.progress import Stages
 from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.masking import MaskedWords, replace_words
 from newfound.training.optimiser import Optimiser
+from newfound.training.weight_cache import read_cached_weights, write_cached_weights
 
 REPLACED = 0.25  # share of words replaced in a view
 CONTRAST_TEMPERATURE = 0.07
@@ -109,18 +107,15 @@ def pretrain(
         kept = folder / f"pretrained-{_key(both, task, tokens, config, seed)}"
     if kept is not None and kept.with_suffix(".json").is_file():
         with stages.stage("pretraining (kept)"):
-            both.load_state_dict(load_file(kept.with_suffix(".safetensors")))
-            history = json.loads(kept.with_suffix(".json").read_text(encoding="utf-8"))
-            return Pretrained(classifier, history)
+            found = read_cached_weights(kept, both, stages)
+        if found is not None:
+            return Pretrained(classifier, found)
     inputs = inputs or run_frozen(model, tokens)
     if config.from_means:
         start_from_means(classifier, model, task, inputs)
     history = _train(model, classifier, task, tokens, config, seed, stages, inputs)
     if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(kept.with_suffix(".safetensors")) as temporary:
-            save_file({k: v.cpu().contiguous() for k, v in both.state_dict().items()}, temporary)
-        write_json(kept.with_suffix(".json"), history)
+        write_cached_weights(kept, both, history)
     return Pretrained(classifier, history)
 
 

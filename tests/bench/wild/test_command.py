@@ -104,7 +104,7 @@ def test_methods_share_the_encoders_pass(data: Path, tiny_encoder: str, tmp_path
     fixed = [*arguments(data, tiny_encoder, tmp_path / "w.jsonl"), "--device", "cpu"]
     more = ["--data-set", "banking", "--designs", "tenth,ten", "--cache", str(tmp_path / "cache")]
     assert main([*fixed, *more, "--methods", "bert,script,hdbscan"]) == 0
-    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1
+    assert len(list((tmp_path / "cache").rglob("*.features"))) == 1
     assert len(read_lines(tmp_path / "w.jsonl")) == 6
 
 
