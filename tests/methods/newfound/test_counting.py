@@ -105,7 +105,7 @@ def test_small_tables_are_counted_several_times_and_the_median_counts(
 ) -> None:
     points, truth = blobs([20] * 6)
     targets = label(truth, 3, "ten per category")
-    plain, numbers = counting.estimate_by_merging, iter([9, 5, 6])
+    plain, numbers = counting.estimate_with_many_known, iter([9, 5, 6])
 
     def estimate(*arguments: object, seed: int) -> object:
         found, merged = plain(*arguments, seed=seed)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def test_small_tables_are_counted_several_times_and_the_median_counts(
         low, high = k - 1, k + 1
         return Estimate(k, [k], [1.0], low, high, found.how), merged
 
-    monkeypatch.setattr(counting, "estimate_by_merging", estimate)
+    monkeypatch.setattr(counting, "estimate_with_many_known", estimate)
     task = make_task(["x"] * len(truth), targets, ["0", "1", "2"], None, validation_share=0)
     config = resolve_config("newfound", "fast", None)
     found = count_categories(points, task, config, seed=0).estimate

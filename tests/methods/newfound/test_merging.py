@@ -18,16 +18,15 @@ from newfound.methods.newfound.merging import (
     THRESHOLDS,
     TYPICAL,
     TYPICAL_WEIGHT,
-    NovelLinks,
     estimate_by_merging,
     halves_threshold,
     known_samples,
+    link_counts,
     link_number,
     merge_categories,
     merge_path,
     merge_threshold,
     mixing_ratios,
-    novel_links,
     pairs_threshold,
     separation,
     starting_number,
@@ -35,19 +34,10 @@ from newfound.methods.newfound.merging import (
 )
 
 
-def linked(
-    points: Tensor, labels: Tensor, k: int, known: int = 0, links: int | None = None
-) -> tuple[NovelLinks, Tensor]:
+def linked(points: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the links between categories, and their sizes."""
-    neighbours = nearest_neighbours(points, links or link_number(len(points), k))
-    return novel_links(neighbours, labels, k, known), labels.bincount(minlength=k).double()
-
-
-def all_ratios(links: NovelLinks, sizes: Tensor) -> Tensor:
-    """Return the mixing ratios of all pairs of categories [K, K] where none is known."""
-    inside = links.inside[:, None] + links.inside
-    ratios = mixing_ratios(links.crossing, inside, sizes[:, None], sizes)
-    return ratios.fill_diagonal_(0)
+    neighbours = nearest_neighbours(points, link_number(len(points), k))
+    return link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
 
 
 def cut(truth: np.ndarray, blob: int, into: int) -> Tensor:
@@ -62,18 +52,16 @@ def cut(truth: np.ndarray, blob: int, into: int) -> Tensor:
 
 
 @settings(deadline=None, max_examples=40)
-@given(n=st.integers(2, 20), k=st.integers(1, 6), seed=st.integers(0, 999), data=st.data())
-def test_novel_links_by_loop(n: int, k: int, seed: int, data: st.DataObject) -> None:
-    known = data.draw(st.integers(0, k))
+@given(n=st.integers(2, 20), k=st.integers(1, 6), seed=st.integers(0, 999))
+def test_link_counts_by_loop(n: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     neighbours, labels = rng.integers(n, size=(n, 4)), rng.integers(k, size=n)
     wanted = np.zeros((k, k))
     for text in range(n):
         for other in neighbours[text]:
             wanted[labels[text], labels[other]] += 1
-    found = novel_links(torch.from_numpy(neighbours), torch.from_numpy(labels), k, known)
-    np.testing.assert_array_equal(found.inside.numpy(), wanted.diagonal())
-    np.testing.assert_array_equal(found.crossing.numpy(), (wanted + wanted.T)[known:])
+    found = link_counts(torch.from_numpy(neighbours), torch.from_numpy(labels), k)
+    np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 @settings(deadline=None, max_examples=60)
@@ -82,55 +70,23 @@ def test_mixing_ratios_by_loop(k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     links, sizes = rng.integers(0, 30, size=(k, k)), rng.integers(0, 20, size=k)
     links[sizes == 0], links[:, sizes == 0] = 0, 0
-    every = torch.from_numpy(links).double()
-    found = all_ratios(NovelLinks(every + every.T, every.diagonal()), torch.from_numpy(sizes))
+    found = mixing_ratios(torch.from_numpy(links).double(), torch.from_numpy(sizes).double())
     for a in range(k):
         for b in range(k):
             if a == b or sizes[a] == 0 or sizes[b] == 0:
                 assert found[a, b] == 0
                 continue
             crossing = links[a, b] + links[b, a]
-            every_link = links[a, a] + crossing + links[b, b]
-            share = crossing / every_link if every_link else 0.0
+            every = links[a, a] + crossing + links[b, b]
+            share = crossing / every if every else 0.0
             mixed = 2 * sizes[a] * sizes[b] / (sizes[a] + sizes[b]) ** 2
             assert float(found[a, b]) == pytest.approx(share / mixed)
-
-
-@settings(deadline=None, max_examples=40)
-@given(known=st.integers(2, 7), seed=st.integers(0, 999))
-def test_pairs_of_known_categories_are_the_largest_ratios_of_all_pairs(
-    known: int, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    points = torch.from_numpy(rng.normal(size=(60, 3))).float()
-    labels = torch.from_numpy(rng.integers(known + 2, size=60))
-    labels[: 3 * known] = torch.arange(known).repeat(3)  # none is too small
-    neighbours = nearest_neighbours(points, 5)
-    _, two = known_samples(points, neighbours, labels, known + 2, known, seed=0)
-    ratios = all_ratios(*linked(points, labels, known + 2, links=5))[:known, :known]
-    wanted = ratios.topk(min(2, known - 1), dim=1).values
-    np.testing.assert_allclose(two, wanted.flatten().numpy())
-
-
-@settings(deadline=None, max_examples=40)
-@given(k=st.integers(1, 8), known=st.integers(0, 8), seed=st.integers(0, 999))
-def test_merge_path_equals_counting_all_links_again(k: int, known: int, seed: int) -> None:
-    known = min(known, k)
-    rng = np.random.default_rng(seed)
-    points = torch.from_numpy(rng.normal(size=(40, 3))).float()
-    labels = torch.from_numpy(rng.integers(k, size=40))
-    path, _ = merge_path(*linked(points, labels, k, known, links=8), known)
-    for step in path:
-        ratios = all_ratios(*linked(points, labels, k, links=8))
-        assert step.ratio == pytest.approx(float(ratios[known:].max()))
-        assert step.ratio == pytest.approx(float(ratios[step.given_up, step.kept]))
-        labels[labels == step.given_up] = step.kept
 
 
 def test_halves_at_random_mix_as_one_and_separate_blobs_do_not() -> None:
     points, truth = blobs([60, 60, 60])
     links, sizes = linked(points, cut(truth, 0, into=3), 4)
-    ratios = all_ratios(links, sizes)
+    ratios = mixing_ratios(links, sizes)
     assert float(ratios[0, 3]) == pytest.approx(1, abs=0.15)
     assert float(ratios[1, 2]) < 0.05
     assert float(ratios[[0, 3], 1].max()) < 0.05
@@ -140,9 +96,9 @@ def test_links_stay_within_categories_however_small_they_are() -> None:
     points, truth = blobs([6] * 10)
     labels = torch.from_numpy(truth)
     links, sizes = linked(points, labels, 10)
-    assert float(all_ratios(links, sizes).max()) < 0.3
-    everywhere, _ = linked(points, labels, 10, links=20)
-    assert float(all_ratios(everywhere, sizes).max()) > 0.8
+    assert float(mixing_ratios(links, sizes).max()) < 0.3
+    everywhere = link_counts(nearest_neighbours(points, 20), labels, 10)
+    assert float(mixing_ratios(everywhere, sizes).max()) > 0.8
 
 
 @pytest.mark.parametrize("known", [0, 1, 5, 200])
@@ -233,7 +189,7 @@ def test_the_threshold_is_by_pairs_as_far_as_categories_are_known() -> None:
 def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
     points, truth = blobs([40, 40, 40])
     labels = cut(truth, 2, into=3)
-    links, sizes = linked(points, labels, 4, known=1)
+    links, sizes = linked(points, labels, 4)
     path, last = merge_path(links, sizes, known=1)
     assert last == 3
     (step,) = path[: stop_at(path, 0.3)]
@@ -246,7 +202,7 @@ def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
 def test_a_piece_of_a_known_category_merges_into_it() -> None:
     points, truth = blobs([40, 40])
     labels = cut(truth, 0, into=2)
-    links, sizes = linked(points, labels, 3, known=2)
+    links, sizes = linked(points, labels, 3)
     path, _ = merge_path(links, sizes, known=2)
     assert (path[0].given_up, path[0].kept) == (2, 0)
     merged = merge_categories(labels, sizes, 2, path[:1])
@@ -260,7 +216,8 @@ def test_a_known_category_is_never_given_up(k: int, known: int, seed: int) -> No
     rng = np.random.default_rng(seed)
     points = torch.from_numpy(rng.normal(size=(40, 3))).float()  # everything mixes
     labels = torch.from_numpy(rng.integers(k, size=40))
-    links, sizes = linked(points, labels, k, known, links=8)
+    neighbours = nearest_neighbours(points, 8)
+    links, sizes = link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
     path, last = merge_path(links, sizes, known)
     assert all(step.given_up >= known for step in path)
     for stop in range(len(path) + 1):

@@ -16,13 +16,13 @@ from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
 from newfound.data.task import Task
-from newfound.methods.newfound.class_prior import WEAK, uniform_prior
+from newfound.methods.newfound.class_prior import UNTOLD, WEAK, uniform_prior
 from newfound.methods.newfound.config import SMALL_TABLE, NewfoundConfig
 from newfound.methods.newfound.initialisation import train_round
 from newfound.methods.newfound.known_prior import known_log_odds
+from newfound.methods.newfound.many_known import estimate_with_many_known
 from newfound.methods.newfound.merging import (
     Merged,
-    estimate_by_merging,
     link_number,
     starting_number,
 )
@@ -30,6 +30,7 @@ from newfound.methods.newfound.pseudo_labels import Priors
 from newfound.progress import Stages
 
 COUNTS = 3  # times that a small table is counted; the median counts
+FEW_KNOWN = 6  # known categories with which the strength is halfway, see `counting_strength`
 MIN_TEXTS = 8  # that there must be to count categories
 MIN_VARIANCE = 1e-12  # of the points
 
@@ -69,7 +70,8 @@ def count_categories(points: Tensor, task: Task, config: NewfoundConfig, *, seed
     count = neighbour_count(len(points), k, config.neighbour_share)
     neighbours = nearest_neighbours(points, max(count, link_number(len(points), k)))
     log_odds = known_log_odds(unit, neighbours[:, :count], targets)
-    priors = Priors(log_odds, config.known_prior, uniform_prior(k, WEAK).to(points.device))
+    prior = uniform_prior(k, counting_strength(known)).to(points.device)
+    priors = Priors(log_odds, config.known_prior, prior)
     runs = []
     for run in range(COUNTS if len(points) <= SMALL_TABLE else 1):
         start = constrained_kmeans(points, k, targets, starts=1, seed=seed + run).labels
@@ -77,13 +79,30 @@ def count_categories(points: Tensor, task: Task, config: NewfoundConfig, *, seed
             unit, task, start, config, priors, seed=seed + run, stages=Stages(False)
         )
         labels = torch.where(targets >= 0, targets, found)
-        runs.append(estimate_by_merging(unit, neighbours, labels, targets, k, seed=seed + run))
+        counted = estimate_with_many_known(unit, neighbours, labels, targets, k, seed=seed + run)
+        runs.append(counted)
     runs.sort(key=lambda run: run[0].n_categories)
     estimate, merged = runs[len(runs) // 2]
     estimate = replace(
         estimate, low=min(run.low for run, _ in runs), high=max(run.high for run, _ in runs)
     )
     return Counted(estimate, _completed(merged, unit, targets))
+
+
+def counting_strength(known: int) -> float:
+    """Return how firmly sizes are held in the clustering into far too many categories.
+
+    Weakly, so that superfluous categories stay empty. But a handful of known categories would then
+    absorb everything: with few of them, sizes are held nearly as firmly as without labels.
+
+    Examples
+    --------
+    >>> [round(counting_strength(known), 2) for known in (0, 2, 6, 12, 60)]
+    [0.2, 0.49, 0.35, 0.23, 0.2]
+    """
+    if known == 0:
+        return WEAK
+    return WEAK + (UNTOLD - WEAK) / (1 + (known / FEW_KNOWN) ** 3)
 
 
 def _completed(merged: Merged, unit: Tensor, targets: Tensor) -> Tensor:

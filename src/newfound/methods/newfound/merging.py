@@ -1,30 +1,37 @@
 """The number of categories: cluster into far too many, then merge what the labels show to be one.
 
-A weakly constrained clustering (`class_prior.WEAK`) with too many categories leaves some of them
-empty and cuts others in pieces. Two pieces of one category are neighbours of each other all over;
-two categories touch at most at a border. How much is too much, the known categories show.
+A weakly constrained clustering with too many categories leaves some of them empty and cuts others
+in pieces. Two pieces of one category are neighbours of each other all over; two categories touch at
+most at a border.
 
 1. For each pair of categories, compute the mixing ratio: the share of neighbour links among their
    texts that cross between them, divided by the share that one mixed category of their sizes would
-   have (`mixing_ratios`).
-2. Choose the threshold above which two categories are one (`merge_threshold`), from the ratios of
-   known categories cut in two (should be one) and of pairs of known categories (should be two).
-   Where most categories are known, it is the ratio that separates the two samples best. Where few
-   are, the nearest known category of each is not the nearest of all, and pairs look more distinct
-   than categories are; there it is the median of the halves.
-3. Merge novel categories with known or novel ones, the largest ratio first, while it is above the
-   threshold, and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
+   have (`mixing_ratios`); and the cosine of their means.
+2. Learn from the known categories when two clusters are one (`merge_rule`): from each known
+   category cut in two, and from pairs of known categories (`known_samples`).
+3. Merge novel categories with known or novel ones, the largest score first, while it is above 0,
+   and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.prototypes import class_means
 from newfound.clustering.split_merge import split_clusters
+from newfound.methods.newfound.merge_rule import (
+    MIN_RATIO,
+    TYPICAL,
+    WITHOUT_LABELS,
+    MergeRule,
+    corrected,
+    fit_merge_rule,
+    pair_evidence,
+)
 
 MAX_LINKS = 20  # links per text
 TEXTS_PER_CATEGORY = 25  # unlabelled texts for each novel category to begin with
@@ -37,15 +44,10 @@ MAX_WITHOUT_LABELS = 300  # categories to begin with where nothing is labelled
 MIN_SIZE = 3  # texts of a novel category
 MIN_HALF = 3  # texts in each half of a known category that is cut in two
 RIVALS = 2  # most similar other known categories that each is compared with
-THRESHOLDS = np.geomspace(0.02, 0.8, 60)
-TYPICAL = 0.25  # threshold without labels
-DISTANCE_COST = 0.02  # accuracy lost per squared logarithm away from it, with few categories
-FEW = 10  # known categories below which that cost is not reduced
-QUANTILE = 0.5  # of the ratios of halves, where pairs do not tell
-MOST = 0.7  # share of known categories from which pairs alone decide
-TYPICAL_WEIGHT = 3  # known categories that the typical threshold counts as beside them
-RANGE = 1.5  # factor on the threshold that gives the range
-UNSURE = 2.3  # the same without labels
+LOWEST = -6.0  # score without offset down to which mergers are followed
+AROUND = np.linspace(-2.5, 2.5, 51)  # scores around 0 at which mergers might have stopped
+RANGE = 0.7  # score on either side that gives the range
+UNSURE = 1.25  # the same without labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,185 +88,123 @@ def link_number(texts: int, k: int) -> int:
     return max(2, min(MAX_LINKS, round(texts / k)))
 
 
-def mixing_ratios(crossing: Tensor, inside: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """Return the mixing ratio of pairs of categories, zero where one of them is empty.
+def link_counts(neighbours: Tensor, labels: Tensor, k: int) -> Tensor:
+    """Return how many neighbour links [K, K] go from texts of one category to another."""
+    start = labels[:, None].expand_as(neighbours).reshape(-1)
+    end = labels[neighbours].reshape(-1)
+    return (start * k + end).bincount(minlength=k * k).view(k, k).double()
+
+
+def mixing_ratios(links: Tensor, sizes: Tensor) -> Tensor:
+    """Return the mixing ratio of each pair of categories [K, K], zero on the diagonal.
 
     For categories a and b with L links among them, n texts each: the share of links that cross,
     (L_ab + L_ba) / (L_aa + L_ab + L_ba + L_bb), divided by 2 n_a n_b / (n_a + n_b)^2, the share if
     links ended at random among the texts of both.
 
-    Parameters
-    ----------
-    crossing, inside : Tensor
-        Links of each pair that cross, L_ab + L_ba, and that do not, L_aa + L_bb.
-    one, other : Tensor
-        Texts of both categories of each pair.
-
     Examples
     --------
     >>> import torch
-    >>> ten = torch.tensor([10.0])
-    >>> mixing_ratios(ten, ten, ten, ten).tolist()
-    [1.0]
+    >>> links = torch.tensor([[5.0, 5.0], [5.0, 5.0]])
+    >>> mixing_ratios(links, torch.tensor([10.0, 10.0])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
-    share = crossing / (crossing + inside).clamp(min=1)
-    mixed = 2 * one * other / (one + other).clamp(min=1).square()
-    return (share / mixed.clamp(min=1e-9)).masked_fill_((one == 0) | (other == 0), 0)
-
-
-def _ends(neighbours: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the categories that each neighbour link starts and ends in."""
-    return labels[:, None].expand_as(neighbours).reshape(-1), labels[neighbours].reshape(-1)
-
-
-@dataclass(frozen=True, eq=False)
-class NovelLinks:
-    """Neighbour links of the novel categories; known ones, which may be many, have no rows."""
-
-    crossing: Tensor  # [K - M, K], links between a novel and any category, in both directions
-    inside: Tensor  # [K], links within a category
-
-
-def novel_links(neighbours: Tensor, labels: Tensor, k: int, known: int) -> NovelLinks:
-    """Count the links that start or end in a novel category, and those within each category."""
-    start, end = _ends(neighbours, labels)
-    crossing = torch.zeros((k - known) * k, dtype=torch.int64, device=labels.device)
-    for one, other in ((start, end), (end, start)):
-        novel = one >= known
-        pairs = (one[novel] - known) * k + other[novel]
-        crossing += pairs.bincount(minlength=len(crossing))
-    inside = start[start == end].bincount(minlength=k)
-    return NovelLinks(crossing.view(k - known, k).double(), inside.double())
+    crossing, inside = links + links.T, links.diagonal()
+    share = crossing / (crossing + inside[:, None] + inside).clamp(min=1)
+    both = (sizes[:, None] + sizes).clamp(min=1)
+    ratios = share / (2 * sizes[:, None] * sizes / both.square()).clamp(min=1e-9)
+    empty = sizes == 0
+    return ratios.fill_diagonal_(0).masked_fill_(empty[:, None] | empty, 0)
 
 
 def known_samples(
     points: Tensor, neighbours: Tensor, labels: Tensor, k: int, known: int, *, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mixing ratios of halves of known categories, and of pairs of known categories."""
+    """Return the evidence on halves of known categories, and on pairs of them, both [.., 2].
+
+    Of a category's pairs, those with its `RIVALS` most similar other known ones count.
+    """
+    centred = points - points.mean(0)
     sizes = labels.bincount(minlength=k).double()
+    ratios = mixing_ratios(link_counts(neighbours, labels, k), sizes)
+    pairs = pair_evidence(ratios, class_means(centred, labels, k))[:known, :known]
     unpinned = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     halves = split_clusters(points, labels, class_means(points, labels, k), unpinned, seed=seed)
-    second = labels[halves.in_second].bincount(minlength=k)[:known].double()
-    first = sizes[:known] - second
-    start, end = _ends(neighbours, labels)
-    within = start == end
-    crosses = (halves.in_second[:, None] != halves.in_second[neighbours]).reshape(-1)
-    crossing = start[within & crosses].bincount(minlength=k)[:known].double()
-    inside = start[within & ~crosses].bincount(minlength=k)[:known].double()
-    one = mixing_ratios(crossing, inside, first, second)[torch.minimum(first, second) >= MIN_HALF]
-    rivals = min(RIVALS, known - 1)
-    if rivals <= 0:
-        return one.cpu().numpy(), np.empty(0)
-    two = _closest_pairs(start, end, sizes[:known], rivals)[sizes[:known] >= MIN_HALF]
-    return one.cpu().numpy(), two.flatten().cpu().numpy()
+    cut = labels + k * halves.in_second
+    cut_sizes = cut.bincount(minlength=2 * k).double()
+    cut_ratios = mixing_ratios(link_counts(neighbours, cut, 2 * k), cut_sizes)
+    cut_pairs = pair_evidence(cut_ratios, class_means(centred, cut, 2 * k))
+    large = torch.minimum(cut_sizes[:known], cut_sizes[k : k + known]) >= MIN_HALF
+    number = torch.arange(known, device=points.device)
+    one = cut_pairs[number, number + k][large]
+    rivals = max(0, min(RIVALS, known - 1))
+    similar = TYPICAL.score(pairs).fill_diagonal_(-np.inf).topk(rivals, dim=1).indices
+    two = pairs[number[:, None], similar][sizes[:known] >= MIN_HALF].reshape(-1, 2)
+    return one.cpu().numpy(), two.cpu().numpy()
 
 
-def _closest_pairs(start: Tensor, end: Tensor, sizes: Tensor, count: int) -> Tensor:
-    """Return the `count` largest mixing ratios [M, count] of each known category with another."""
-    known = len(sizes)
-    inside = start[(start == end) & (start < known)].bincount(minlength=known).double()
-    chosen = (start < known) & (end < known) & (start != end)
-    both = torch.cat([start[chosen] * known + end[chosen], end[chosen] * known + start[chosen]])
-    pairs, crossing = both.unique(return_counts=True)  # only pairs with a link: there may be many
-    one, other = pairs // known, pairs % known
-    ratios = mixing_ratios(crossing.double(), inside[one] + inside[other], sizes[one], sizes[other])
-    order = ratios.argsort(descending=True, stable=True)
-    order = order[one[order].argsort(stable=True)]  # by category, the largest ratio first
-    numbers = one.bincount(minlength=known)
-    place = torch.arange(len(order), device=order.device)
-    place -= (numbers.cumsum(0) - numbers)[one[order]]
-    kept = order[place < count]
-    largest = torch.zeros(known, count, dtype=torch.float64, device=sizes.device)
-    largest[one[kept], place[place < count]] = ratios[kept]
-    return largest
-
-
-def separation(one: np.ndarray, two: np.ndarray, threshold: float) -> float:
-    """Return the balanced accuracy of a threshold: `one` should lie above it, `two` below."""
-    return float((one > threshold).mean() + (two <= threshold).mean()) / 2
-
-
-def pairs_threshold(one: np.ndarray, two: np.ndarray) -> float:
-    """Return the threshold that separates halves from pairs best, at best near the typical one."""
-    if not len(one) or not len(two):
-        return TYPICAL
-    cost = DISTANCE_COST * min(1.0, FEW / len(one))
-    scores = [separation(one, two, t) - cost * np.log(t / TYPICAL) ** 2 for t in THRESHOLDS]
-    return float(THRESHOLDS[int(np.argmax(scores))])
-
-
-def halves_threshold(one: np.ndarray) -> float:
-    """Return the median of the halves' ratios, drawn to the typical threshold if they are few.
-
-    Examples
-    --------
-    >>> halves_threshold(np.empty(0))
-    0.25
-    """
-    if not len(one):
-        return TYPICAL
-    found = float(np.clip(np.quantile(one, QUANTILE), THRESHOLDS[0], THRESHOLDS[-1]))
-    share = len(one) / (len(one) + TYPICAL_WEIGHT)
-    return found**share * TYPICAL ** (1 - share)
-
-
-def merge_threshold(one: np.ndarray, two: np.ndarray, known_share: float) -> float:
-    """Return the threshold: by pairs as far as the categories are known, else by halves."""
-    weight = min(1.0, known_share / MOST)
-    return pairs_threshold(one, two) ** weight * halves_threshold(one) ** (1 - weight)
+def accuracy(rule: MergeRule, one: np.ndarray, two: np.ndarray, at: float = 0.0) -> float:
+    """Return the balanced accuracy of a rule: `one` should score above `at`, `two` not."""
+    above, below = (rule.score(torch.from_numpy(sample)).numpy() > at for sample in (one, two))
+    return float(above.mean() + (~below).mean()) / 2
 
 
 @dataclass(frozen=True)
 class Merger:
     """One step of the merging."""
 
-    ratio: float  # mixing ratio of the two categories
+    score: float  # of the two categories, without the rule's offset
     given_up: int
     kept: int
     k: int  # categories left before this merger, small ones not counted
 
 
-def merge_path(links: NovelLinks, sizes: Tensor, known: int) -> tuple[list[Merger], int]:
-    """Return the mergers down to the lowest threshold, and the number of categories after them.
+def merge_path(
+    links: Tensor, sizes: Tensor, means: Tensor, known: int, rule: MergeRule
+) -> tuple[list[Merger], int]:
+    """Return the mergers down to the lowest score, and the number of categories after them.
 
-    The pair with the largest mixing ratio is merged first; a known category is never given up. A
-    higher threshold stops earlier on the same path: before the first merger at or below it.
+    The pair with the largest score is merged first; a known category is never given up. A rule with
+    a lower offset stops earlier on the same path.
 
     Parameters
     ----------
-    links : NovelLinks
-        Neighbour links between the categories, see `novel_links`.
+    links : Tensor of shape [K, K]
+        Neighbour links between the categories, see `link_counts`.
     sizes : Tensor of shape [K]
+    means : Tensor of shape [K, d]
+        Means of the categories, less the mean of all texts.
     known : int
+    rule : MergeRule
     """
-    crossing, inside = links.crossing.clone(), links.inside.clone()
-    sizes, k = sizes.clone(), len(sizes)
+    links, sizes, k = links.clone(), sizes.clone(), len(sizes)
+    sums = means.double() * sizes[:, None]
+    cosines = pair_evidence(links, means)[..., 1]
     is_known = torch.arange(k) < known
-    path: list[Merger] = []
+    rule, path = replace(rule, offset=0.0), list[Merger]()
     while True:
         count = max(1, int((is_known | (sizes >= MIN_SIZE)).sum()))
-        if known == k:
+        ratios = mixing_ratios(links, sizes)
+        scores = rule.score(torch.stack([ratios.clamp(min=MIN_RATIO).log(), cosines], dim=-1))
+        scores[ratios == 0], scores[:known] = -np.inf, -np.inf  # no link, empty, or known
+        score, pair = float(scores.max()), int(scores.argmax())
+        if score <= LOWEST:
             return path, count
-        ratios = mixing_ratios(crossing, inside[known:, None] + inside, sizes[known:, None], sizes)
-        ratios.diagonal(known).fill_(0)  # a category with itself
-        ratio, pair = float(ratios.max()), int(ratios.argmax())
-        if ratio <= THRESHOLDS[0]:
-            return path, count
-        row, kept = divmod(pair, k)
-        given_up = known + row
-        path.append(Merger(ratio, given_up, kept, count))
-        inside[kept] += crossing[row, kept] + inside[given_up]
-        if kept >= known:
-            crossing[kept - known] += crossing[row]
-        crossing[:, kept] += crossing[:, given_up]
-        crossing[row], crossing[:, given_up], inside[given_up] = 0, 0, 0
+        given_up, kept = divmod(pair, k)
+        path.append(Merger(score, given_up, kept, count))
+        links[kept] += links[given_up]
+        links[:, kept] += links[:, given_up]
+        links[given_up], links[:, given_up] = 0, 0
         sizes[kept] += sizes[given_up]
         sizes[given_up] = 0
+        sums[kept] += sums[given_up]
+        row = F.cosine_similarity(sums[kept][None], sums)
+        cosines[kept], cosines[:, kept] = row, row
 
 
-def stop_at(path: list[Merger], threshold: float) -> int:
-    """Return how many mergers of a path precede the first one at or below a threshold."""
-    return next((i for i, step in enumerate(path) if step.ratio <= threshold), len(path))
+def stop_at(path: list[Merger], score: float) -> int:
+    """Return how many mergers of a path precede the first one at or below a score."""
+    return next((i for i, step in enumerate(path) if step.score <= score), len(path))
 
 
 def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merger]) -> Merged:
@@ -308,27 +248,28 @@ def estimate_by_merging(
     known = int(targets.max()) + 1
     neighbours = neighbours[:, : link_number(len(labels), k)]
     one, two = known_samples(points, neighbours, labels, k, known, seed=seed)
-    # A few hundred novel categories at most: on the host, where single numbers are read quickly.
-    links = novel_links(neighbours.cpu(), labels.cpu(), k, known)
+    rule = fit_merge_rule(one, two) if len(one) else WITHOUT_LABELS
+    # A few hundred categories at most: on the host, where single numbers are read quickly.
+    links = link_counts(neighbours, labels, k).cpu()
     sizes = labels.bincount(minlength=k).double().cpu()
-    path, last = merge_path(links, sizes, known)
+    means = class_means(points - points.mean(0), labels, k).cpu()
+    path, last = merge_path(links, sizes, means, known, rule)
 
-    def number(at: float) -> int:
-        stop = stop_at(path, at)
+    def number(rule: MergeRule, at: float = 0.0) -> int:
+        stop = stop_at(path, at - rule.offset)
         return path[stop].k if stop < len(path) else last
 
-    threshold = merge_threshold(one, two, known / number(halves_threshold(one)))
-    merged = merge_categories(labels, sizes, known, path[: stop_at(path, threshold)])
+    if len(one):
+        rule = corrected(rule, one, known, known / number(rule))
+    merged = merge_categories(labels, sizes, known, path[: stop_at(path, -rule.offset)])
 
     def support(at: float) -> float:
-        if len(one) and len(two):
-            return separation(one, two, at)
-        return float(np.exp(-(np.log(at / TYPICAL) ** 2)))
+        return accuracy(rule, one, two, at) if len(one) and len(two) else float(np.exp(-(at**2)))
 
-    curve: dict[int, float] = {merged.k: support(threshold)}
-    for candidate in THRESHOLDS:
-        found = number(candidate)
-        curve[found] = max(support(candidate), curve.get(found, 0.0))
+    curve: dict[int, float] = {merged.k: support(0.0)}
+    for at in AROUND:
+        found = number(rule, at)
+        curve[found] = max(support(at), curve.get(found, 0.0))
     if not len(one):
         how = (
             "no label tells when two clusters are one category, so a usual amount of mixing was "
@@ -338,12 +279,12 @@ def estimate_by_merging(
         how = "clusters that mix like the halves of one known category were merged"
         if len(two):
             how += (
-                f"; this rule is right for {support(threshold):.0%} of the known categories and "
+                f"; this rule is right for {support(0.0):.0%} of the known categories and "
                 f"their neighbours"
             )
         how += "."
-    factor = RANGE if len(one) else UNSURE
-    near = [number(threshold / factor), merged.k, number(threshold * factor)]
+    margin = RANGE if len(one) else UNSURE
+    near = [number(rule, -margin), merged.k, number(rule, margin)]
     candidates = sorted(curve)
     estimate = Estimate(
         merged.k, candidates, [curve[c] for c in candidates], min(near), max(near), how
