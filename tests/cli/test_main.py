@@ -1,20 +1,14 @@
 """The parser of all commands: help, suggestions, exit codes."""
 
 import argparse
-import os
-import signal
-import sys
-import time
 from typing import Any
 
 import pytest
 from support.commands import Command, Done, Refuse
 
 import newfound
-from newfound.cli import main
 from newfound.cli.main import build_parser
 from newfound.config import RunConfig, flag_of, settings_of
-from newfound.errors import InputError
 
 
 def test_version_is_printed(command: Command) -> None:
@@ -95,31 +89,3 @@ def test_misspelt_words_get_a_suggestion(
 ) -> None:
     monkeypatch.chdir(put("t.csv", "text\na\nb\n").parent)
     assert message in refuse(*arguments)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("error", [ValueError("odd"), InputError("odd")])
-def test_interrupt_that_a_library_turns_into_an_error_is_still_an_interrupt(
-    number: signal.Signals,
-    error: Exception,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def run(options: object) -> None:
-        try:
-            os.kill(os.getpid(), number)
-            time.sleep(5)
-        except BaseException:
-            raise error from None
-
-    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    monkeypatch.setattr("newfound.cli.methods.run", run)
-    monkeypatch.setattr(sys, "argv", ["newfound", "methods"])
-    try:
-        with pytest.raises(SystemExit) as caught:
-            main.command()
-    finally:
-        for each, handler in zip((signal.SIGINT, signal.SIGTERM), handlers, strict=True):
-            signal.signal(each, handler)
-    assert caught.value.code == 128 + number
-    assert "Traceback" not in capsys.readouterr().err

@@ -27,6 +27,7 @@ from newfound.cli import (
     predict,
     report,
 )
+from newfound.cli.interrupts import catch_signals
 from newfound.cli.printing import printable
 from newfound.errors import InputError
 from newfound.redaction import redacted
@@ -80,18 +81,7 @@ class Parser(argparse.ArgumentParser):
 
 def command() -> NoReturn:
     """Run the command `newfound` and end the process with its exit code."""
-    received: list[int] = []
-
-    def stop(number: int, frame: object) -> NoReturn:
-        """End as after Ctrl-C, so that temporary files are removed."""
-        received.append(number)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, stop)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
-        signal.signal(signal.SIGINT, stop)
+    received = catch_signals()
     try:
         code = main()
     except Exception:

@@ -26,7 +26,7 @@ def estimate_with_many_known(
     seed: int,
     many: int = MANY,
 ) -> tuple[Estimate, Merged]:
-    """Estimate the number of categories as `estimate_by_merging` does, for any number of known ones.
+    """Estimate the number of categories by merging, however many of them are known.
 
     Parameters
     ----------

@@ -1,0 +1,73 @@
+"""Ctrl-C and SIGTERM end a command, wherever they arrive."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from newfound.cli.main import command
+from newfound.errors import InputError
+
+NUMBERS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
+    """Run the command `newfound methods` with another body, and return its exit code."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    handlers, hook = [signal.getsignal(each) for each in signals], sys.unraisablehook
+
+    def run(body: Callable[[object], None]) -> int:
+        monkeypatch.setattr("newfound.cli.methods.run", body)
+        monkeypatch.setattr(sys, "argv", ["newfound", "methods"])
+        with pytest.raises(SystemExit) as caught:
+            command()
+        return int(caught.value.code or 0)
+
+    yield run
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.unraisablehook = hook
+    for each, handler in zip(signals, handlers, strict=True):
+        signal.signal(each, handler)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("error", [ValueError("odd"), InputError("odd")])
+def test_interrupt_that_a_library_turns_into_an_error_is_still_an_interrupt(
+    ended: Callable[..., int],
+    number: signal.Signals,
+    error: Exception,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(options: object) -> None:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        except BaseException:
+            raise error from None
+
+    assert ended(run) == 128 + number
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_interrupt_while_an_object_is_destroyed_is_not_lost(
+    ended: Callable[..., int], number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Destroyed:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+            time.sleep(0.5)
+
+    def run(options: object) -> None:
+        Destroyed()
+        time.sleep(5)
+        raise AssertionError("the signal was lost")
+
+    begun = time.monotonic()
+    assert ended(run) == 128 + number
+    assert time.monotonic() - begun < 4
+    assert "Traceback" not in capsys.readouterr().err
