@@ -33,6 +33,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let checkpoints keep every piece of work, however quick it was."""
+    from newfound.checkpoints import checkpoints
+
+    monkeypatch.setattr(checkpoints, "WORTH", 0.0)
+    monkeypatch.setattr(checkpoints, "LOSS", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", 1e9)
+
+
+@pytest.fixture
 def put(tmp_path: Path) -> Any:
     """Write a file and return its path."""
 

@@ -34,6 +34,7 @@ from newfound.describing.text_map import map_positions
 from newfound.devices import find_device, seeded
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
+from newfound.fingerprint import fingerprint
 from newfound.methods import find_method, resolve_config
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -78,7 +79,8 @@ def discover(
     verbose : bool or None, default False
         Whether to show progress; None shows it on a terminal.
     stages : Stages, optional
-        Times the stages and shows their progress; overrides `verbose`.
+        Times the stages and shows their progress; overrides `verbose`. Its checkpoints keep the
+        work, so that an equal call goes on from there after a fault.
 
     Returns
     -------
@@ -117,15 +119,17 @@ def discover(
         seed=config.seed,
     )
     stages = stages or Stages(verbose)
+    resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)
+        if stages.checkpoints.folder is not None:
+            stages.checkpoints.open(fingerprint(corpus, validation, resolved, encoder, device))
         fitted = method.fit(
             task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
         )
     notes += stages.notes[earlier:]
-    resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     chosen = {name: resolved["settings"][name] for name in settings or {}}
     model = Model(
         features=fitted.features,

@@ -1,10 +1,12 @@
-"""Time the stages of a run and show their progress."""
+"""Time the stages of a run, show their progress and carry its checkpoints."""
 
 import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from newfound.checkpoints import Checkpoints
 
 Advance = Callable[[int], None]
 
@@ -19,9 +21,12 @@ class Stages:
         terminal and rich is installed.
     log : callable, optional
         Called with one line of text when a stage ends: its name and its duration in seconds.
+    checkpoints : Checkpoints, optional
+        Keeps the work of the stages; by default, nothing is kept.
 
     Attributes
     ----------
+    checkpoints : Checkpoints
     seconds : dict of str to float
         Duration of each stage, in the order in which the stages began.
     notes : list of str
@@ -36,9 +41,15 @@ class Stages:
     ['encoding']
     """
 
-    def __init__(self, show: bool | None = None, log: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        show: bool | None = None,
+        log: Callable[[str], None] | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self.show = _can_show() if show is None else show
         self.log = log
+        self.checkpoints = checkpoints or Checkpoints()
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []
 
@@ -50,12 +61,24 @@ class Stages:
     def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:
         """Time a block under `name`; call the yielded function with the amount of work done."""
         begun = time.perf_counter()
+        done = 0
+
+        def recorded(show: Advance) -> Advance:
+            def advance(amount: int) -> None:
+                nonlocal done
+                done += amount
+                self.checkpoints.at(name, done, total)
+                show(amount)
+
+            return advance
+
         try:
+            self.checkpoints.at(name, 0, total)
             if self.show:
                 with self._bar(name, total) as advance:
-                    yield advance
+                    yield recorded(advance)
             else:
-                yield _ignore
+                yield recorded(_ignore)
         finally:
             passed = time.perf_counter() - begun
             self.seconds[name] = self.seconds.get(name, 0.0) + passed

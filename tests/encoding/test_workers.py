@@ -45,6 +45,18 @@ def test_single_batch_uses_all_threads():
     assert found == [2]
 
 
+@pytest.mark.parametrize("skip", [0, 1, 3, 4])
+def test_skipped_batches_do_not_change_the_threads_of_the_others(skip):
+    found, reported = [], []
+
+    def work(rows):
+        found.append((int(rows[0]), torch.get_num_threads()))
+
+    run_batches(work, np.split(np.arange(8), 4), CPU, reported.append, skip=skip)
+    assert sorted(found) == [(2 * batch, 1) for batch in range(skip, 4)]
+    assert reported == [2] * (4 - skip)
+
+
 def test_empty_list_of_batches_does_nothing():
     run_batches(lambda rows: pytest.fail("nothing to do"), [], CPU)
 

@@ -43,7 +43,7 @@ def test_main_directions_equal_singular_vectors(seed: int, count: int) -> None:
 def test_averaged_target_equals_a_loop(seed: int, momentum: float, every: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     seen = [torch.rand(5, 3, generator=draw, dtype=torch.float64).softmax(1) for _ in range(12)]
-    target = AveragedTarget(momentum, every)
+    target = AveragedTarget(torch.zeros_like(seen[0]), momentum, every)
     for t, q in enumerate(seen, start=1):
         found = target(t, q)
         if (t - 1) % every:
@@ -58,10 +58,11 @@ def test_averaged_target_equals_a_loop(seed: int, momentum: float, every: int) -
 
 
 def test_target_is_recomputed_after_epochs_1_6_and_11() -> None:
-    target = AveragedTarget(0.6, 5)
     q = torch.full((2, 2), 0.5)
+    target = AveragedTarget(torch.zeros_like(q), 0.6, 5)
     assert [t for t in range(1, 15) if target(t, q) is not None] == [1, 6, 11]
-    assert all(AveragedTarget(0.6, 0)(t, q) is None for t in range(1, 15))
+    never = AveragedTarget(torch.zeros_like(q), 0.6, 0)
+    assert all(never(t, q) is None for t in range(1, 15))
 
 
 def test_recomputed_targets_raise_the_confidence(tiny_encoder: str) -> None:

@@ -14,8 +14,9 @@ from newfound.encoding.feature_cache import features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
 from newfound.progress import Stages
+from newfound.training.best_weights import BestWeights
 from newfound.training.masking import MaskedWords, mask_words
-from newfound.training.pretraining import BestWeights, PretrainingConfig, pretrain, start_from_means
+from newfound.training.pretraining import PretrainingConfig, pretrain, start_from_means
 
 SPECIAL = torch.tensor([0, 1, 2, 3, 4])
 

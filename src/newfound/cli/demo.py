@@ -7,6 +7,7 @@ from newfound.cli.discover import discover_corpus
 from newfound.cli.flags import (
     Commands,
     add_naming,
+    add_no_resume,
     add_output_flags,
     add_run_flags,
     new_command,
@@ -36,6 +37,7 @@ def add_parser(commands: Commands) -> None:
         default=Path("demo-run"),
         help="run folder to write",
     )
+    add_no_resume(command)
     add_run_flags(command)
     add_naming(command)
     add_output_flags(command)

@@ -2,15 +2,18 @@
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from newfound.checkpoints import Checkpoints, unfinished_folder
 from newfound.cli.flags import (
     Commands,
     add_force,
     add_naming,
+    add_no_resume,
     add_output_flags,
     add_run_flags,
     add_tables,
@@ -50,6 +53,7 @@ def add_parser(commands: Commands) -> None:
         "-o", "--out", metavar="RUN", type=Path, required=True, help="run folder to write"
     )
     add_force(command, "an existing run folder")
+    add_no_resume(command)
     command.add_argument(
         "--format", choices=("csv", "parquet"), default="csv", help="format of the assignments"
     )
@@ -103,8 +107,14 @@ def discover_corpus(
     output.notes(more)
     stages = output.stages()
     check_run_space(options.out, corpus, config)
+    stages.checkpoints = checkpoints = Checkpoints(
+        unfinished_folder(options.out),
+        command=options.command_line,
+        resume=not options.no_resume,
+        note=lambda note: output.notes([note]),
+    )
     # The folder is created first, so that a place that cannot be written to fails at once.
-    with new_run(options.out, force) as folder:
+    with _kept_until_complete(checkpoints, output), new_run(options.out, force) as folder:
         result = pipeline.discover(
             corpus, config, settings=settings, validation=held, stages=stages
         )
@@ -123,6 +133,23 @@ def discover_corpus(
             write_report(result, folder / "report.html", name=str(options.out))
     value = run_value(options.out, result)
     output.result(value, _text(value, result.categories, time.perf_counter() - begun))
+
+
+@contextmanager
+def _kept_until_complete(checkpoints: Checkpoints, output: Output) -> Iterator[None]:
+    """Delete unfinished work when the block is complete; otherwise keep it and say so."""
+    try:
+        yield
+    except BaseException as error:
+        checkpoints.close(complete=False)
+        if checkpoints.holds_work:
+            advice = "the same command goes on from where it stopped"
+            if isinstance(error, KeyboardInterrupt):  # the command prints its message
+                raise KeyboardInterrupt(advice) from None
+            if isinstance(error, SystemExit):
+                output.problem(f"newfound: terminated; {advice}")
+        raise
+    checkpoints.close(complete=True)
 
 
 def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> dict[str, float]:

@@ -80,6 +80,16 @@ def add_force(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument("--force", action="store_true", help=f"replace {what}")
 
 
+def add_no_resume(command: argparse.ArgumentParser) -> None:
+    """Add --no-resume, which discards the unfinished work of an earlier command."""
+    command.add_argument(
+        "--no-resume",
+        action="store_true",
+        help="start anew; without this flag, the same command goes on after a fault, from the work "
+        "that it kept beside the run folder",
+    )
+
+
 def add_columns(command: argparse.ArgumentParser, roles: Sequence[str]) -> None:
     """Add the flags for column names."""
     for role in roles:

@@ -1,9 +1,10 @@
-"""`newfound info`: print the categories and the settings of a run."""
+"""`newfound info`: print the categories and the settings of a run, or how far it came."""
 
 import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from newfound.checkpoints import Unfinished, read_unfinished, unfinished_folder
 from newfound.cli.flags import Commands, add_output_flags, add_run_folder, new_command
 from newfound.cli.output import Output, category_table, pairs, run_value
 from newfound.wording import plural
@@ -11,19 +12,44 @@ from newfound.wording import plural
 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "info", run, "print the categories and the settings of a run")
+    command = new_command(
+        commands,
+        "info",
+        run,
+        "print the categories and the settings of a run",
+        "Print the categories and the settings of a run. Of a run that is not finished, print how "
+        "far it came.",
+    )
     add_run_folder(command)
     add_output_flags(command, works=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the categories and the settings of a run."""
+    """Print the categories and the settings of a run, or how far an unfinished one came."""
     from newfound.storage.run_folder import read_run
 
+    unfinished = read_unfinished(unfinished_folder(options.folder))
+    if unfinished is not None and not (options.folder / "run.json").is_file():
+        value = {"run": str(options.folder), "unfinished": unfinished.to_dict()}
+        Output(options).result(value, "\n".join(_unfinished_lines(unfinished)))
+        return
     result = read_run(options.folder)
     value = run_value(options.folder, result)
+    if unfinished is not None:  # a later run that is to replace this one
+        value["unfinished"] = unfinished.to_dict()
     lines = [category_table(result.categories), *_lines(value, result.versions)]
+    if unfinished is not None:
+        lines += ["", "A later run into this folder is not finished:"]
+        lines += _unfinished_lines(unfinished)
     Output(options).result(value, "\n".join(lines))
+
+
+def _unfinished_lines(unfinished: Unfinished) -> Iterator[str]:
+    """Yield how far a run came as lines of text."""
+    yield f"unfinished  {unfinished.position}{'' if unfinished.position.share is None else ' done'}"
+    yield f"written     {unfinished.written}"
+    yield f"command     {unfinished.command}"
+    yield "The same command goes on from there; with --no-resume it starts anew."
 
 
 def _lines(value: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[str]:

@@ -8,10 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from newfound.checkpoints import Checkpoints
 from newfound.devices import plain
 from newfound.encoding.array_files import HEADER, Note, new_array, read_array, scratch_array
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
+from newfound.encoding.kept_batches import KeptBatches
 from newfound.encoding.workers import run_batches
 from newfound.progress import Advance
 
@@ -83,6 +85,7 @@ def run_frozen(
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
     note: Note | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Inputs:
     """Run the frozen layers of a model on all texts.
 
@@ -99,11 +102,14 @@ def run_frozen(
         Called with the number of texts processed.
     note : callable, optional
         Called with a sentence if the cached result is damaged; it is then computed again.
+    checkpoints : Checkpoints, optional
+        Keeps the texts that are done while the others run.
 
     Returns
     -------
     Inputs
     """
+    checkpoints = checkpoints or Checkpoints()
     lengths, device = tokens.lengths, model.device
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
@@ -112,11 +118,11 @@ def run_frozen(
     fits = 2 * shape[0] * shape[1] <= memory_limit
     if folder is None and fits:  # the common case: written to the training device
         states = torch.empty(shape, dtype=torch.float16, device=device)
-        _fill(states, model, tokens, pooled, advance)
+        _fill(states, model, tokens, pooled, advance, checkpoints)
         return _as_inputs(states, tokens, pooled, device)
     if folder is None:
         values = scratch_array(shape)
-        _fill(torch.from_numpy(values), model, tokens, pooled, advance)
+        _fill(torch.from_numpy(values), model, tokens, pooled, advance, checkpoints)
     else:
         kept = folder / f"{_key(model, tokens)}.features"
         found = read_array(kept, shape, in_memory=fits, note=note)
@@ -124,7 +130,7 @@ def run_frozen(
             advance(len(tokens))
         if found is None:
             with new_array(kept, shape, in_memory=fits) as found:
-                _fill(torch.from_numpy(found), model, tokens, pooled, advance)
+                _fill(torch.from_numpy(found), model, tokens, pooled, advance, checkpoints)
             if not fits:  # mapped anew, so that training cannot change the file
                 found = np.memmap(kept, np.float16, "c", offset=HEADER, shape=shape)
         values = found
@@ -145,6 +151,7 @@ def _fill(
     tokens: Ragged,
     pooled: bool,
     advance: Advance | None,
+    checkpoints: Checkpoints,
 ) -> None:
     """Run the frozen layers and write their output into `states`."""
     model.eval()
@@ -155,14 +162,30 @@ def _fill(
         width = int(tokens.lengths[rows].max())
         ids, mask = tokens.padded(index, width)
         found = model.lower(ids, mask)
+        states[places(rows).to(states.device)] = (found if pooled else found[mask]).to(
+            states.device
+        )
+
+    def places(rows: np.ndarray) -> Tensor:  # that the texts in these rows have in `states`
+        index = torch.from_numpy(rows).to(model.device)
         if pooled:
-            states[index.to(states.device)] = found.to(states.device)
-        else:
-            places = tokens.starts[index][:, None] + torch.arange(width, device=model.device)
-            states[places[mask].to(states.device)] = found[mask].to(states.device)
+            return index
+        lengths = torch.from_numpy(tokens.lengths[rows]).to(model.device)
+        offset = torch.arange(int(tokens.lengths[rows].max()), device=model.device)
+        return (tokens.starts[index][:, None] + offset)[offset < lengths[:, None]]
+
+    def report(done: int) -> None:
+        kept.finished()
+        if advance:
+            advance(done)
 
     batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
-    run_batches(fill, batches, model.device, advance)
+    kept = KeptBatches(checkpoints, states, batches, places)
+    first = kept.load()
+    if first and advance:
+        advance(sum(map(len, batches[:first])))
+    run_batches(fill, batches, model.device, report, skip=first)
+    kept.keep()
 
 
 def _key(model: EncoderFeatures, tokens: Ragged) -> str:

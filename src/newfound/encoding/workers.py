@@ -20,6 +20,8 @@ def run_batches(
     batches: Sequence[np.ndarray],
     device: torch.device,
     advance: Advance | None = None,
+    *,
+    skip: int = 0,
 ) -> None:
     """Call `work` with the rows of every batch, in inference mode.
 
@@ -33,7 +35,10 @@ def run_batches(
     batches : sequence of ndarray
     device : torch.device
     advance : callable, optional
-        Called with the number of rows of each finished batch.
+        Called with the number of rows of each finished batch, in the order of the batches.
+    skip : int
+        Number of batches at the start that are not run. The others run with as many threads as if
+        all did, because the last digit of a sum depends on the threads.
     """
     threads = torch.get_num_threads()
     workers = min(threads, MAX_WORKERS, len(batches)) if device.type == "cpu" else 1
@@ -48,13 +53,13 @@ def run_batches(
             advance(done)
 
     if workers <= 1:
-        for rows in batches:
+        for rows in batches[skip:]:
             report(infer(rows))
         return
     share = max(1, threads // workers)
     try:
         with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (share,)) as pool:
-            for done in pool.map(infer, batches):
+            for done in pool.map(infer, batches[skip:]):
                 report(done)
     finally:
         torch.set_num_threads(threads)  # new threads would inherit the workers' setting

@@ -49,6 +49,7 @@ from newfound.training.losses.pairwise import (
 from newfound.training.losses.student_t import target_distribution
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.resuming import resumable_epochs
 from newfound.training.self_training import RefiningConfig, refine, start_logits
 
 
@@ -195,7 +196,16 @@ def train_on_pairs(
         graphs=inputs.resident,
     )
     with stages.stage("training", len(schedule)) as advance:
-        for epoch, (upper, lower) in enumerate(schedule, start=1):
+        for epoch in resumable_epochs(
+            range(1, len(schedule) + 1),
+            stages.checkpoints,
+            "training",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+        ):
+            upper, lower = schedule[epoch - 1]
             bounds.copy_(torch.tensor([upper, lower]))
             model.train()
             means = {}

@@ -38,6 +38,7 @@ from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.training.autoencoder import batches_of, tensor_cores
 from newfound.training.optimiser import Optimiser
+from newfound.training.resuming import resumable_epochs
 
 __all__ = ["EFFORTS", "DCNConfig", "counting_features", "fit"]
 
@@ -111,7 +112,16 @@ def train_published(coded: Coded, config: DCNConfig, seed: int, stages: Stages) 
     )
     draw = torch.Generator().manual_seed(seed)
     with stages.stage("refining", config.published_epochs) as advance, tensor_cores():
-        for epoch in range(1, config.published_epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, config.published_epochs + 1),
+            stages.checkpoints,
+            "refining",
+            optimiser,
+            draw,
+            coded.history,
+            advance,
+            tensors={"centres": centres, "counts": counts},
+        ):
             for rows in batches_of(len(bags), config.published_batch, bags.device, draw):
                 optimiser.accumulate(joint, Batch.of(rows))
                 optimiser.step()

@@ -48,9 +48,10 @@ from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import finalise_with_centres, finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
+from newfound.training.best_weights import BestWeights
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
-from newfound.training.pretraining import BestWeights
+from newfound.training.resuming import resumable_epochs
 
 
 @dataclass(frozen=True)
@@ -240,14 +241,25 @@ def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: S
         graphs=inputs.resident,
     )
     best = BestWeights([model], config.silhouette_patience)
-    centroids: Tensor | None = None
     with stages.stage("training", config.epochs) as advance:
         found, score = cluster()
         best.update(score)
-        for epoch in range(1, config.epochs + 1):
+        centroids = found.centres.clone()  # of the epoch before, renumbered
+        for epoch in resumable_epochs(
+            range(1, config.epochs + 1),
+            stages.checkpoints,
+            "training",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+            tensors={"labels": found.labels, "centres": found.centres, "centroids": centroids},
+            best=best,
+        ):
             labels = found.labels
             if config.alignment:
-                centroids, labels = aligned(centroids, found)
+                renumbered, labels = aligned(None if epoch == 1 else centroids, found)
+                centroids.copy_(renumbered)
             pseudo_labels.copy_(labels)
             if config.new_classifier or epoch == 1:
                 optimiser.forget(classifier.parameters())
@@ -263,7 +275,9 @@ def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: S
                 optimiser.step()
             means = optimiser.epoch_means()
             # After the steps, because the score belongs to the weights of this epoch.
-            found, score = cluster()
+            new, score = cluster()
+            found.labels.copy_(new.labels)
+            found.centres.copy_(new.centres)
             line = {"stage": "training", "epoch": epoch, "loss": sum(means.values())}
             prepared.pretrained.history.append(line | means | {"silhouette": score})
             advance(1)

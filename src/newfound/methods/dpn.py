@@ -51,6 +51,7 @@ from newfound.training.losses.dpn import (
 )
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
+from newfound.training.resuming import resumable_epochs
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,16 @@ def train(prepared: Prepared, task: Task, config: DPNConfig, seed: int, stages: 
         graphs=inputs.resident,
     )
     with stages.stage("training", config.epochs) as advance:
-        for epoch in range(1, config.epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, config.epochs + 1),
+            stages.checkpoints,
+            "training",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+            tensors={"labelled": labelled},
+        ):
             model.train()
             for batch in inputs.batches(paired_batches(rows, size, learnable, labelled_size, rng)):
                 optimiser.accumulate(losses, batch)

@@ -139,12 +139,13 @@ def train(prepared: Prepared, task: Task, config: DTCConfig, seed: int, stages: 
         start_logits(model, inputs, rows, prepared.k, config.logits_start)
         features = features_of(model, inputs, rows)
         centres = kmeans(features, prepared.k, starts=config.starts, seed=seed).centres
+    total = centres.new_zeros(len(rows), prepared.k)
     return refine(
         prepared,
         task,
         rows,
         centres,
-        AveragedTarget(config.momentum, config.refresh),
+        AveragedTarget(total, config.momentum, config.refresh),
         RefiningConfig(
             warm_up=config.warm_up,
             epochs=config.epochs,
@@ -155,24 +156,24 @@ def train(prepared: Prepared, task: Task, config: DTCConfig, seed: int, stages: 
         ),
         seed=seed,
         stages=stages,
+        changed={"total": total},
     )
 
 
 class AveragedTarget:
     """The target from a running average over epochs: Z <- momentum Z + (1 - momentum) q.
 
-    Z starts at zero, so Z / (1 - momentum^t) is the average after epoch t. The target is recomputed
-    after epochs 1, 1 + every, 1 + 2 every and so on; never if `every` is 0.
+    `total`, which is Z [R, K] and is changed in place, starts at zero, so Z / (1 - momentum^t) is
+    the average after epoch t. The target is recomputed after epochs 1, 1 + every, 1 + 2 every and
+    so on; never if `every` is 0.
     """
 
-    def __init__(self, momentum: float, every: int) -> None:
-        self.momentum, self.every = momentum, every
-        self.total: Tensor | None = None
+    def __init__(self, total: Tensor, momentum: float, every: int) -> None:
+        self.total, self.momentum, self.every = total, momentum, every
 
     def __call__(self, epoch: int, q: Tensor) -> Tensor | None:
         """Return the new target [R, K] after an epoch (from 1) that gave q [R, K], or None."""
-        before = torch.zeros_like(q) if self.total is None else self.total
-        self.total = self.momentum * before + (1 - self.momentum) * q
+        self.total.copy_(self.momentum * self.total + (1 - self.momentum) * q)
         if self.every == 0 or (epoch - 1) % self.every:
             return None
         return target_distribution(self.total / (1 - self.momentum**epoch))

@@ -29,12 +29,17 @@ def finalise_with_kmeans(
     with stages.stage("finalising"):
         features = features_of(prepared.model, prepared.inputs)
         targets = torch.from_numpy(task.targets).to(features.device)
-        found = constrained_kmeans(features, prepared.k, targets, starts=starts, seed=seed)
+        centres = stages.checkpoints.compute_tensor(
+            "finalising",
+            lambda: (
+                constrained_kmeans(features, prepared.k, targets, starts=starts, seed=seed).centres
+            ),
+        ).to(features.device)
         return make_fitted(
             prepared.model,
             task,
             features,
-            found.centres,
+            centres,
             inputs=prepared.inputs,
             estimate=prepared.estimate,
             history=prepared.pretrained.history,

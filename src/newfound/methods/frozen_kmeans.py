@@ -79,5 +79,12 @@ def _frozen_features(
     with stages.stage("tokenising"):
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance, note=stages.note)
+        inputs = run_frozen(
+            model,
+            tokens,
+            folder=cache,
+            advance=advance,
+            note=stages.note,
+            checkpoints=stages.checkpoints,
+        )
     return model, features_of(model, inputs)

@@ -35,10 +35,12 @@ from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
+from newfound.training.best_weights import BestWeights
 from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import PreparationConfig, Prepared, prepare
-from newfound.training.pretraining import BestWeights, validation_inputs
+from newfound.training.pretraining import validation_inputs
+from newfound.training.resuming import resumable_epochs
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,16 @@ def train(prepared: Prepared, task: Task, config: LASKMConfig, seed: int, stages
     validation = validation_inputs(model, task)
     best = BestWeights([model, projection], config.patience)
     with stages.stage("training", config.epochs) as advance:
-        for epoch in range(1, config.epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, config.epochs + 1),
+            stages.checkpoints,
+            "training",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+            best=best,
+        ):
             model.train()
             # As many steps as one pass over all texts, although half of each batch is labelled.
             some = rng.permutation(free)[: steps * size]

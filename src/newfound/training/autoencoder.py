@@ -33,6 +33,7 @@ from newfound.files import (
 )
 from newfound.progress import Advance, Stages
 from newfound.training.optimiser import Optimiser
+from newfound.training.resuming import resumable_epochs
 from newfound.training.weight_cache import read_cached_weights, write_cached_weights
 
 if TYPE_CHECKING:
@@ -336,7 +337,9 @@ def _train(
     history: list[dict[str, Any]] = []
     draw = torch.Generator().manual_seed(seed)
     with stages.stage("autoencoder", epochs) as advance, tensor_cores():
-        for epoch in range(epochs):
+        for epoch in resumable_epochs(
+            range(epochs), stages.checkpoints, "autoencoder", optimiser, draw, history, advance
+        ):
             # Only in the first half: a unit that is flipped late has no time to learn.
             if waking and epoch % max(1, epochs // 10) == 0 and 2 * epoch <= epochs:
                 flip_dead_units(model, bags)

@@ -8,7 +8,7 @@ stay in full precision. On a CPU the same calls run directly.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,6 +23,7 @@ from newfound.errors import InputError
 
 Term = Callable[[Batch], dict[str, Tensor]]  # losses by name
 Shape = tuple[tuple[Term, tuple[int, ...]], ...]  # of a step: its terms and batch shapes
+MEMORY = ("step", "exp_avg", "exp_avg_sq")  # AdamW's state of a weight, as torch.optim names it
 
 
 class CpuAdamW:
@@ -188,14 +189,14 @@ class Optimiser:
         self._seen: set[Shape] = set()
         self._pool = torch.cuda.graph_pool_handle() if self.graphs else None
         self._sums: dict[str, Tensor] = {}
-        self._count = 0
+        self.count = 0  # batches since the last `epoch_means`
 
     def accumulate(self, term: Term, batch: Batch) -> None:
         """Add the gradient of a term's losses over a batch, and their values to `epoch_means`.
 
         On a GPU the term is queued, and `step` runs all queued terms as one CUDA graph.
         """
-        self._count += 1
+        self.count += 1
         if self.device.type == "cuda":
             self._waiting.append((term, batch))
         else:
@@ -272,6 +273,31 @@ class Optimiser:
             for memory in self._adamw.state.get(weight, {}).values():
                 memory.zero_()
 
+    def state(self) -> dict[str, Tensor]:
+        """Return the weights, AdamW's state of each and the sums of the losses; not as copies."""
+        found = {f"sum {name}": total for name, total in self._sums.items()}
+        for i, weight in enumerate(self.parameters):
+            found[f"weight {i}"] = weight.detach()
+            memory = self._adamw.state.get(weight, {})
+            found |= {f"{name} {i}": memory[name] for name in MEMORY if name in memory}
+        return found
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, Tensor], *, steps: int, losses: int) -> None:
+        """Set what `state` returned, the steps done and `count`; no step may have been taken."""
+        self.done, self.count = steps, losses
+        for i, weight in enumerate(self.parameters):
+            weight.copy_(state[f"weight {i}"])
+            kept = {name: state[f"{name} {i}"] for name in MEMORY if f"{name} {i}" in state}
+            self._adamw.state[weight] = {
+                name: value.to(self.device, copy=True) for name, value in kept.items()
+            }
+        for name, total in state.items():
+            if name.startswith("sum "):
+                self._sums[name.removeprefix("sum ")] = total.to(self.device, copy=True)
+        if self._half is not None:
+            self._half.refresh()
+
     def _schedule(self) -> float:
         """Return the factor of the learning rate for the next step."""
         if self.schedule_steps is None:
@@ -284,10 +310,10 @@ class Optimiser:
 
     def epoch_means(self) -> dict[str, float]:
         """Return the mean of each loss since the last call; this synchronises with the GPU."""
-        means = {name: float(total) / max(1, self._count) for name, total in self._sums.items()}
+        means = {name: float(total) / max(1, self.count) for name, total in self._sums.items()}
         for total in self._sums.values():
             total.zero_()
-        self._count = 0
+        self.count = 0
         if not all(map(math.isfinite, means.values())):
             raise InputError(
                 "training diverged (the loss is not finite); choose a smaller learning rate"

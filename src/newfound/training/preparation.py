@@ -16,6 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from newfound.checkpoints import Kept
 from newfound.clustering.n_categories import Estimate, estimate_categories
 from newfound.config import Layers, setting
 from newfound.data.task import Task
@@ -98,7 +99,14 @@ def encode_texts(
     with stages.stage("tokenising"):
         tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
     with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(model, tokens, folder=cache, advance=advance, note=stages.note)
+        inputs = run_frozen(
+            model,
+            tokens,
+            folder=cache,
+            advance=advance,
+            note=stages.note,
+            checkpoints=stages.checkpoints,
+        )
     return Encoded(model, tokens, inputs)
 
 
@@ -126,10 +134,15 @@ def count_categories(
     """Return the given number of categories, or an estimate from `features()` [N, d]."""
     if task.n_categories is not None:
         return task.n_categories, None
-    with stages.stage("counting categories"):
+
+    def work() -> Kept:
         vectors = features()
         targets = torch.from_numpy(task.targets).to(vectors.device)
-        estimate = estimate_categories(vectors, targets, seed=seed)
+        return Kept(estimate_categories(vectors, targets, seed=seed).to_dict())
+
+    with stages.stage("counting categories"):
+        kept = stages.checkpoints.compute("counting", work)
+    estimate = Estimate.from_dict(kept.value, "the kept count")
     return estimate.n_categories, estimate
 
 
@@ -191,5 +204,12 @@ def prepare(
     ):
         model.freeze(frozen_count(trainable_layers, depth))
         with stages.stage("encoding", len(tokens)) as advance:
-            inputs = run_frozen(model, tokens, folder=cache, advance=advance, note=stages.note)
+            inputs = run_frozen(
+                model,
+                tokens,
+                folder=cache,
+                advance=advance,
+                note=stages.note,
+                checkpoints=stages.checkpoints,
+            )
     return Prepared(model, tokens, inputs, pretrained, k, found)

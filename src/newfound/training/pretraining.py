@@ -25,9 +25,11 @@ from newfound.encoding.batching import Batch, Ragged, paired_batches, tokenize
 from newfound.encoding.feature_cache import Inputs, features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures, pool
 from newfound.progress import Stages
+from newfound.training.best_weights import BestWeights
 from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.masking import MaskedWords, replace_words
 from newfound.training.optimiser import Optimiser
+from newfound.training.resuming import resumable_epochs
 from newfound.training.weight_cache import read_cached_weights, write_cached_weights
 
 REPLACED = 0.25  # share of words replaced in a view
@@ -201,7 +203,16 @@ def _train(
     best = BestWeights(modules, config.patience)
     history: list[dict[str, Any]] = []
     with stages.stage("pretraining", config.epochs) as advance:
-        for epoch in range(1, config.epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, config.epochs + 1),
+            stages.checkpoints,
+            "pretraining",
+            optimiser,
+            rng,
+            history,
+            advance,
+            best=best,
+        ):
             model.train()
             drawn = paired_batches(rows, size, labelled, labelled_size, rng)
             if words and config.contrast:
@@ -222,41 +233,6 @@ def _train(
                 break
         best.restore()
     return history
-
-
-class BestWeights:
-    """Keeps the weights of the epoch with the highest score, for early stopping.
-
-    Parameters
-    ----------
-    modules : list of nn.Module
-        Modules whose trainable weights are kept.
-    patience : int
-        Epochs without a higher score after which to stop.
-    """
-
-    def __init__(self, modules: list[nn.Module], patience: int) -> None:
-        self.weights: list[Tensor] = [
-            weight for module in modules for weight in module.parameters() if weight.requires_grad
-        ]
-        self.kept: list[Tensor] | None = None
-        self.best = -np.inf
-        self.patience, self.waited = patience, 0
-
-    def update(self, score: float) -> bool:
-        """Record an epoch's score; return True if training should stop."""
-        if score > self.best:
-            self.best, self.waited = score, 0
-            self.kept = [weight.detach().clone() for weight in self.weights]
-        else:
-            self.waited += 1
-        return self.waited >= self.patience
-
-    def restore(self) -> None:
-        """Restore the weights of the best epoch."""
-        if self.kept is not None:
-            with torch.no_grad():
-                torch._foreach_copy_(self.weights, self.kept)
 
 
 def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig, seed: int) -> str:

@@ -6,7 +6,7 @@
 4. After every epoch a function of the method may replace p.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.progress import Stages
+from newfound.training.best_weights import BestWeights
 from newfound.training.losses.student_t import (
     self_training_loss,
     soft_assignment,
@@ -26,7 +27,8 @@ from newfound.training.losses.student_t import (
 )
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import Prepared
-from newfound.training.pretraining import BestWeights, validation_inputs
+from newfound.training.pretraining import validation_inputs
+from newfound.training.resuming import resumable_epochs
 
 # (epoch from 1, q [R, K] of all rows after it) -> the new target [R, K]; None keeps the old one
 Refresh = Callable[[int, Tensor], Tensor | None]
@@ -81,13 +83,15 @@ def refine(
     *,
     seed: int,
     stages: Stages,
+    changed: Mapping[str, Tensor] | None = None,
 ) -> Tensor:
     """Train model and centres [K, K] on the texts in `rows`; return the centres.
 
     Training stops when the NMI of the validation texts' clusters has not risen for `patience`
     epochs, and restores the best epoch; or when fewer texts than `tolerance` changed cluster
     between two targets. No other label is used. The learning rate is constant: clusters hardly
-    change during a warm-up, which would look like convergence.
+    change during a warm-up, which would look like convergence. `changed` holds tensors that
+    `refresh` changes in place.
     """
     if config.epochs == 0:
         return centres
@@ -100,6 +104,7 @@ def refine(
     target = torch.zeros(len(task.texts), len(centres), device=device)
     target[places] = target_distribution(q)
     labels = q.argmax(1)
+    refreshed = torch.zeros((), dtype=torch.int64)  # times that the target was replaced
 
     def losses(batch: Batch) -> dict[str, Tensor]:
         logits = model.finish(model.from_states(*inputs.batch(batch)))
@@ -110,9 +115,18 @@ def refine(
     size = min(config.batch, len(rows))
     validation = validation_inputs(model, task)
     best = BestWeights([model, learnt], config.patience)
-    refreshed = 0
     with stages.stage("refining", config.warm_up + config.epochs) as advance:
-        for epoch in range(1 - config.warm_up, config.epochs + 1):
+        for epoch in resumable_epochs(
+            range(1 - config.warm_up, config.epochs + 1),
+            stages.checkpoints,
+            "refining",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+            tensors={"target": target, "labels": labels, "refreshed": refreshed, **(changed or {})},
+            best=best,
+        ):
             model.train()
             for batch in inputs.batches(shuffled_batches(rows, size, rng)):
                 optimiser.accumulate(losses, batch)
@@ -132,11 +146,11 @@ def refine(
             new = refresh(epoch, q)
             if new is not None:
                 target[places] = new
-                changed = float((q.argmax(1) != labels).float().mean())
-                labels, line["changed"] = q.argmax(1), changed
+                line["changed"] = float((q.argmax(1) != labels).float().mean())
+                labels.copy_(q.argmax(1))
                 refreshed += 1
                 # The first refresh is too early to judge convergence.
-                stop |= refreshed > 1 and changed < config.tolerance
+                stop |= int(refreshed) > 1 and line["changed"] < config.tolerance
             if stop:
                 break
         best.restore()

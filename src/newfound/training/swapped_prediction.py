@@ -28,6 +28,7 @@ from newfound.training.cosine_classifier import CosineClassifier
 from newfound.training.losses.swapped import swapped_loss
 from newfound.training.masking import replace_words
 from newfound.training.optimiser import Optimiser
+from newfound.training.resuming import resumable_epochs
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,16 @@ def train_swapped(
         graphs=inputs.resident,
     )
     with stages.stage(stage, config.epochs) as advance:
-        for epoch in range(1, config.epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, config.epochs + 1),
+            stages.checkpoints,
+            stage,
+            optimiser,
+            rng,
+            history,
+            advance,
+            tensors={"queue": queue, "queue_rows": queue_rows},
+        ):
             if before_epoch is not None and before_epoch(epoch):
                 optimiser.forget([classifier.rows])
             model.train()

@@ -31,6 +31,7 @@ from newfound.training.losses.contrastive import contrastive_loss
 from newfound.training.masking import replace_words
 from newfound.training.optimiser import Optimiser
 from newfound.training.preparation import Prepared
+from newfound.training.resuming import resumable_epochs
 
 
 def train_contrast(
@@ -94,7 +95,16 @@ def train_contrast(
         graphs=inputs.resident,
     )
     with stages.stage("contrast", epochs) as advance:
-        for epoch in range(1, epochs + 1):
+        for epoch in resumable_epochs(
+            range(1, epochs + 1),
+            stages.checkpoints,
+            "contrast",
+            optimiser,
+            rng,
+            prepared.pretrained.history,
+            advance,
+            tensors={"neighbours": neighbours},
+        ):
             if epoch > 1 and (epoch - 1) % REFRESH == 0:
                 # In place, where recorded steps read them
                 neighbours.copy_(nearest_neighbours(features_of(model, inputs), count))

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from newfound.checkpoints import Kept
 from newfound.clustering.distances import nearest
 from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.prototypes import class_means
@@ -172,6 +173,26 @@ def train_round(
     list of dict
         Losses of each epoch.
     """
+
+    def work() -> Kept:
+        found, losses = _train_round(unit, task, labels, config, priors, seed=seed, stages=stages)
+        return Kept(losses, {"found": found})
+
+    kept = stages.checkpoints.compute("initialisation", work)
+    return kept.tensors["found"].to(unit.device), kept.value
+
+
+def _train_round(
+    unit: Tensor,
+    task: Task,
+    labels: Tensor,
+    config: NewfoundConfig,
+    priors: Priors,
+    *,
+    seed: int,
+    stages: Stages,
+) -> tuple[Tensor, list[dict[str, Any]]]:
+    """Do the work of `train_round`."""
     k = len(priors.class_prior.shares)
     inputs = Inputs(unit, np.ones(len(unit), np.int64), unit.device)
     torch.manual_seed(seed)

@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from newfound.checkpoints import Kept
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
@@ -75,7 +76,7 @@ def fit(
 
     def estimate(encoded: Encoded) -> Estimate:
         nonlocal start
-        counted = _count(encoded, task, config, seed=seed)
+        counted = _kept_count(encoded, task, config, seed=seed, stages=stages)
         start = counted.labels
         return counted.estimate
 
@@ -162,6 +163,24 @@ def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -
     features = encoded_features(encoded)
     points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
     return count_categories(points, task, config, seed=seed)
+
+
+def _kept_count(
+    encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int, stages: Stages
+) -> Counted:
+    """Count the categories, or load the count of an earlier command."""
+
+    def work() -> Kept:
+        counted = _count(encoded, task, config, seed=seed)
+        labels = {} if counted.labels is None else {"labels": counted.labels}
+        return Kept(counted.estimate.to_dict(), labels)
+
+    kept = stages.checkpoints.compute("counting", work)
+    labels = kept.tensors.get("labels")
+    return Counted(
+        Estimate.from_dict(kept.value, "the kept count"),
+        None if labels is None else labels.to(encoded.model.device),
+    )
 
 
 def _lsa_features(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:

@@ -1,0 +1,71 @@
+"""The fingerprint of a discovery: digests of everything that its result depends on."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from newfound.data.corpus import Corpus
+from newfound.devices import describe_device, plain
+from newfound.encoding.loading import Encoder
+from newfound.versions import versions
+
+# Settings that change no result, or only what is computed after the fit.
+LEFT_OUT = ("cache", "device", "encoder", "outside", "false_alarms")
+
+
+def fingerprint(
+    corpus: Corpus,
+    validation: Corpus | None,
+    settings: Mapping[str, Any],
+    encoder: Encoder,
+    device: torch.device,
+) -> dict[str, str]:
+    """Return digests by what they are of, in words that fit into a message.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    validation : Corpus or None
+    settings : mapping
+        The settings of the run and, under "settings", those of the method.
+    encoder : Encoder
+    device : torch.device
+
+    Returns
+    -------
+    dict of str to str
+    """
+    held_out = None if validation is None else [validation.texts, validation.labels]
+    backbone = [encoder.fingerprint, encoder.backbone.shape.to_dict(), encoder.pooling]
+    parts = {
+        "texts": corpus.texts,
+        "labels": corpus.labels,
+        "validation texts": held_out,
+        "settings": {name: settings[name] for name in settings if name not in LEFT_OUT},
+        "word vectors": _stamp(settings["settings"].get("vectors")),
+        "weights of the encoder": [*backbone, encoder.max_tokens, encoder.tokenizer.to_str()],
+        "versions of packages": versions(),
+        # The last digit of a sum depends on the threads and on the instruction set.
+        "device or number of threads": [
+            describe_device(device),
+            torch.get_num_threads(),
+            torch.backends.cpu.get_cpu_capability(),
+            plain(),
+        ],
+    }
+    return {
+        name: hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+        for name, part in parts.items()
+    }
+
+
+def _stamp(file: str | None) -> list[int] | None:
+    """Return size and time of a file that may be too large to digest; None without one."""
+    if not file or not os.path.isfile(file):
+        return None
+    found = os.stat(file)
+    return [found.st_size, found.st_mtime_ns]
