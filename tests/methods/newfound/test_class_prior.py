@@ -14,6 +14,7 @@ from newfound.methods.newfound.class_prior import (
     ClassPrior,
     estimate_class_prior,
     evenness,
+    relative_sizes,
     size_variation,
     uniform_prior,
 )
@@ -28,13 +29,33 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def occurring(sizes: list[int]) -> list[bool]:
+def occurring(sizes: list[float]) -> list[bool]:
     """Return which categories have at least a fifth of the median size."""
     positive = [size for size in sizes if size > 0]
     return [bool(positive) and size >= 0.2 * quantile(positive, 0.5) for size in sizes]
 
 
-def variation_by_loop(sizes: list[int]) -> float | None:
+def relative_by_loop(labels: list[int], found: list[int]) -> list[float]:
+    """Return what each known category's size is expected to be, in units of the mean."""
+    occurs = occurring(found)
+    kept = [c for c in range(len(labels)) if occurs[c]]
+    ones = [1.0] * len(labels)
+    if len(kept) < 3:
+        return ones
+    x, y = [math.log(labels[c]) for c in kept], [math.log(found[c]) for c in kept]
+    x, y = [v - sum(x) / len(x) for v in x], [v - sum(y) / len(y) for v in y]
+    spread_x, spread_y = (math.sqrt(sum(v * v for v in z) / len(z)) for z in (x, y))
+    if min(spread_x, spread_y) < 0.05:
+        return ones
+    product = sum(a * b for a, b in zip(x, y, strict=True)) / len(x)
+    correlation = product / (spread_x * spread_y)
+    if correlation <= 0 or correlation**2 < 0.3:
+        return ones
+    mean = sum(labels[c] + 4 for c in kept) / len(kept)
+    return [(count + 4) / mean for count in labels]
+
+
+def variation_by_loop(sizes: list[float]) -> float | None:
     kept = [size for size, occurs in zip(sizes, occurring(sizes), strict=True) if occurs]
     if len(kept) < 3:
         return None
@@ -45,6 +66,7 @@ def shares_by_loop(found: list[int], labels: list[int], weight: float) -> list[f
     """Return the prior of each category, one at a time; known ones are those with labels."""
     known = len(labels)
     occurs = occurring(found[:known])
+    relative = relative_by_loop(labels, found[:known])
     whole = [found[c] + labels[c] for c in range(known) if occurs[c]]
     mean = sum(whole) / len(whole) if whole else 1.0
     sizes = []
@@ -52,7 +74,7 @@ def shares_by_loop(found: list[int], labels: list[int], weight: float) -> list[f
         size = max(size, 1)
         even = mean
         if c < known:
-            left = max(mean - labels[c], mean / 4)
+            left = max(relative[c] * mean - labels[c], relative[c] * mean / 4)
             even = left if occurs[c] and size > left / 2 else size
         sizes.append(math.exp(weight * math.log(even) + (1 - weight) * math.log(size)))
     return [size / sum(sizes) for size in sizes]
@@ -92,7 +114,9 @@ def test_estimate_class_prior_by_loop(data: st.DataObject) -> None:
         assert (prior.strength, prior.evenness) == (UNTOLD, None)
         torch.testing.assert_close(shares_of(prior), torch.full((k,), 1 / k))
         return
-    weight = evenness(variation)
+    relative = relative_by_loop(labels, found[: len(labels)])
+    beyond = variation_by_loop([size / r for size, r in zip(found, relative, strict=False)])
+    weight = evenness(variation if beyond is None else min(variation, beyond))
     assert prior.evenness == pytest.approx(weight)
     assert prior.strength == pytest.approx(0.2 + 0.7 * weight)
     wanted = torch.tensor(shares_by_loop(found, labels, weight))
@@ -138,6 +162,27 @@ def test_uneven_sizes_are_held_weakly_and_stay_as_they_were_found() -> None:
     torch.testing.assert_close(
         shares_of(prior), torch.tensor(found).float() / sum(found), rtol=0.05, atol=1e-3
     )
+
+
+def test_sizes_that_labels_explain_are_held_strongly() -> None:
+    labels = [2, 4, 6, 8, 12, 16]
+    share = estimated([10 * count for count in labels] + [80, 80], labels)
+    ten = estimated([10 * count for count in labels] + [80, 80], [10] * 6)
+    assert share.strength > 0.8 > ten.strength + 0.3
+    shares = shares_of(share)
+    assert float(shares[5] / shares[0]) == pytest.approx(
+        ((16 + 4) - 16 / 88 * 10) / ((2 + 4) - 2 / 88 * 10), rel=0.1
+    )  # in proportion to the smoothed labels, less the labelled texts
+
+
+def test_relative_sizes_follow_labels_only_if_the_sizes_found_do() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, 30, size=40).astype(float)
+    follows = relative_sizes(labels, 9 * labels * rng.uniform(0.7, 1.4, size=40))
+    np.testing.assert_allclose(follows, (labels + 4) / (labels + 4).mean())
+    assert (relative_sizes(labels, rng.permutation(9 * labels)) == 1).all()
+    assert (relative_sizes(labels, 900 / labels) == 1).all()
+    assert (relative_sizes(np.full(40, 10.0), 9 * labels) == 1).all()
 
 
 def test_absent_known_categories_keep_a_small_share() -> None:

@@ -1,6 +1,6 @@
 """The number of categories by merging: each step against a loop, and on blobs."""
 
-import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,23 +12,20 @@ from support.blobs import blobs
 from torch import Tensor
 
 from newfound.clustering.neighbours import nearest_neighbours
+from newfound.clustering.prototypes import class_means
+from newfound.methods.newfound.merge_rule import TYPICAL, WITHOUT_LABELS, MergeRule, pair_evidence
 from newfound.methods.newfound.merging import (
+    AROUND,
+    LOWEST,
     MIN_SIZE,
-    QUANTILE,
-    THRESHOLDS,
-    TYPICAL,
-    TYPICAL_WEIGHT,
+    accuracy,
     estimate_by_merging,
-    halves_threshold,
     known_samples,
     link_counts,
     link_number,
     merge_categories,
     merge_path,
-    merge_threshold,
     mixing_ratios,
-    pairs_threshold,
-    separation,
     starting_number,
     stop_at,
 )
@@ -38,6 +35,13 @@ def linked(points: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the links between categories, and their sizes."""
     neighbours = nearest_neighbours(points, link_number(len(points), k))
     return link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
+
+
+def path_of(points: Tensor, labels: Tensor, k: int, known: int) -> Any:
+    """Return what `merge_path` returns by the rule without labels, and the sizes."""
+    links, sizes = linked(points, labels, k)
+    means = class_means(points - points.mean(0), labels, k)
+    return *merge_path(links, sizes, means, known, WITHOUT_LABELS), sizes
 
 
 def cut(truth: np.ndarray, blob: int, into: int) -> Tensor:
@@ -112,7 +116,7 @@ def test_starting_number_can_be_filled_by_the_texts(known: int, unlabelled: int)
     assert 2 <= link_number(known + unlabelled, k) <= 20
 
 
-# The threshold.
+# What the known categories show.
 
 
 def test_known_samples_are_high_for_halves_and_low_for_pairs() -> None:
@@ -120,9 +124,9 @@ def test_known_samples_are_high_for_halves_and_low_for_pairs() -> None:
     labels = torch.from_numpy(truth)
     neighbours = nearest_neighbours(points, 10)
     one, two = known_samples(points, neighbours, labels, 5, 3, seed=0)
-    assert len(one) == 3
-    assert len(two) == 3 * 2  # the two most similar ones of each
-    assert one.min() > two.max()
+    assert one.shape == (3, 2)
+    assert two.shape == (3 * 2, 2)  # the two most similar ones of each
+    assert (one.min(0) > two.max(0)).all()  # the mixing ratio and the cosine
     single, nothing = known_samples(points, neighbours, labels, 5, 1, seed=0)
     assert (len(single), len(nothing)) == (1, 0)
 
@@ -137,50 +141,18 @@ def test_known_categories_too_small_to_cut_are_no_sample() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=9),
-    st.lists(st.floats(0, 1), min_size=1, max_size=9),
-    st.floats(0, 1),
+    st.lists(st.tuples(st.floats(-4, 0), st.floats(-1, 1)), min_size=1, max_size=9),
+    st.lists(st.tuples(st.floats(-4, 0), st.floats(-1, 1)), min_size=1, max_size=9),
+    st.floats(-2, 2),
 )
-def test_separation_by_loop(one: list[float], two: list[float], threshold: float) -> None:
-    above = sum(value > threshold for value in one) / len(one)
-    below = sum(value <= threshold for value in two) / len(two)
-    found = separation(np.array(one), np.array(two), threshold)
+def test_accuracy_by_loop(one: list[Any], two: list[Any], at: float) -> None:
+    def score(pair: tuple[float, float]) -> float:
+        return TYPICAL.offset + TYPICAL.mixing * pair[0] + TYPICAL.cosine * pair[1]
+
+    above = sum(score(pair) > at for pair in one) / len(one)
+    below = sum(score(pair) <= at for pair in two) / len(two)
+    found = accuracy(TYPICAL, np.array(one), np.array(two), at)
     assert found == pytest.approx((above + below) / 2)
-
-
-def test_pairs_threshold_separates_the_samples() -> None:
-    one, two = np.linspace(0.5, 0.9, 30), np.linspace(0.0, 0.4, 60)
-    assert 0.4 <= pairs_threshold(one, two) < 0.5
-    assert pairs_threshold(one, np.array([])) == TYPICAL
-    assert pairs_threshold(np.array([]), two) == TYPICAL
-
-
-def test_among_equally_good_thresholds_the_typical_one_is_chosen() -> None:
-    found = pairs_threshold(np.array([0.79]), np.array([0.03]))
-    assert found == pytest.approx(TYPICAL, rel=0.1)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(0.05, 0.7), min_size=1, max_size=40))
-def test_halves_threshold_is_a_quantile_drawn_to_the_typical_one(one: list[float]) -> None:
-    ordered = sorted(one)
-    place = QUANTILE * (len(one) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(one) - 1)
-    own = ordered[below] + (place - below) * (ordered[above] - ordered[below])
-    logs = [math.log(own)] * len(one) + [math.log(TYPICAL)] * TYPICAL_WEIGHT
-    assert halves_threshold(np.array(one)) == pytest.approx(math.exp(sum(logs) / len(logs)))
-
-
-def test_the_threshold_is_by_pairs_as_far_as_categories_are_known() -> None:
-    one, two = np.linspace(0.6, 0.8, 50), np.linspace(0.0, 0.1, 60)
-    pairs, halves = pairs_threshold(one, two), halves_threshold(one)
-    assert pairs < halves
-    assert merge_threshold(one, two, 0.7) == pytest.approx(pairs)
-    assert merge_threshold(one, two, 1.0) == pytest.approx(pairs)
-    assert merge_threshold(one, two, 0.0) == pytest.approx(halves)
-    assert merge_threshold(one, two, 0.35) == pytest.approx(math.sqrt(pairs * halves))
-    assert halves_threshold(np.zeros(500)) > 0
 
 
 # Merging.
@@ -189,10 +161,9 @@ def test_the_threshold_is_by_pairs_as_far_as_categories_are_known() -> None:
 def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
     points, truth = blobs([40, 40, 40])
     labels = cut(truth, 2, into=3)
-    links, sizes = linked(points, labels, 4)
-    path, last = merge_path(links, sizes, known=1)
+    path, last, sizes = path_of(points, labels, 4, known=1)
     assert last == 3
-    (step,) = path[: stop_at(path, 0.3)]
+    (step,) = path[: stop_at(path, -WITHOUT_LABELS.offset)]
     assert {step.given_up, step.kept} == {2, 3}
     merged = merge_categories(labels, sizes, 1, [step])
     assert merged.k == 3
@@ -202,8 +173,7 @@ def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
 def test_a_piece_of_a_known_category_merges_into_it() -> None:
     points, truth = blobs([40, 40])
     labels = cut(truth, 0, into=2)
-    links, sizes = linked(points, labels, 3)
-    path, _ = merge_path(links, sizes, known=2)
+    path, _, sizes = path_of(points, labels, 3, known=2)
     assert (path[0].given_up, path[0].kept) == (2, 0)
     merged = merge_categories(labels, sizes, 2, path[:1])
     np.testing.assert_array_equal(merged.labels.numpy(), truth)
@@ -216,9 +186,7 @@ def test_a_known_category_is_never_given_up(k: int, known: int, seed: int) -> No
     rng = np.random.default_rng(seed)
     points = torch.from_numpy(rng.normal(size=(40, 3))).float()  # everything mixes
     labels = torch.from_numpy(rng.integers(k, size=40))
-    neighbours = nearest_neighbours(points, 8)
-    links, sizes = link_counts(neighbours, labels, k), labels.bincount(minlength=k).double()
-    path, last = merge_path(links, sizes, known)
+    path, last, sizes = path_of(points, labels, k, known)
     assert all(step.given_up >= known for step in path)
     for stop in range(len(path) + 1):
         merged = merge_categories(labels, sizes, known, path[:stop])
@@ -229,13 +197,42 @@ def test_a_known_category_is_never_given_up(k: int, known: int, seed: int) -> No
             assert (merged.labels[labels == category] == category).all()
 
 
-def test_a_higher_threshold_stops_earlier_on_the_path() -> None:
+def test_a_lower_offset_stops_earlier_on_the_path() -> None:
     points, truth = blobs([30] * 6, spread=0.3)
     labels = torch.from_numpy(truth) * 2 + torch.arange(180) % 2
-    path, _ = merge_path(*linked(points, labels, 12), known=0)
-    stops = [stop_at(path, threshold) for threshold in THRESHOLDS]
+    path, _, _ = path_of(points, labels, 12, known=0)
+    stops = [stop_at(path, score) for score in (LOWEST, *AROUND)]
     assert stops == sorted(stops, reverse=True)
     assert stops[0] == len(path) > stops[-1]
+
+
+@settings(deadline=None, max_examples=30)
+@given(k=st.integers(2, 8), known=st.integers(0, 3), seed=st.integers(0, 999))
+def test_merge_path_by_loop(k: int, known: int, seed: int) -> None:
+    """Each step merges the pair of largest score, recomputed from the texts of all categories."""
+    known = min(known, k - 1)
+    rng = np.random.default_rng(seed)
+    points = torch.from_numpy(rng.normal(size=(60, 4)))
+    labels = torch.from_numpy(rng.integers(k, size=60))
+    neighbours = nearest_neighbours(points.float(), 6)
+    rule, centred = MergeRule(0.0, 1.2, 2.0), points - points.mean(0)
+
+    def scores(labels: Tensor) -> Tensor:
+        sizes = labels.bincount(minlength=k).double()
+        ratios = mixing_ratios(link_counts(neighbours, labels, k), sizes)
+        found = rule.score(pair_evidence(ratios, class_means(centred, labels, k)))
+        found[ratios == 0], found[:known] = -np.inf, -np.inf
+        return found
+
+    sizes = labels.bincount(minlength=k).double()
+    means = class_means(centred, labels, k)
+    path, _ = merge_path(link_counts(neighbours, labels, k), sizes, means, known, rule)
+    for step in path:
+        wanted = scores(labels)
+        assert step.score == pytest.approx(float(wanted.max()))
+        assert float(wanted[step.given_up, step.kept]) == pytest.approx(step.score)
+        labels = torch.where(labels == step.given_up, step.kept, labels)
+    assert float(scores(labels).max()) <= LOWEST
 
 
 def test_novel_categories_of_few_texts_are_dropped_and_known_ones_are_not() -> None:

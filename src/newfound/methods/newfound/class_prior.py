@@ -4,10 +4,12 @@ Pseudo-labels that are free drift into few categories; pseudo-labels that are he
 tear large categories apart. Which of the two a table needs, its known categories show: labels pin
 them, so the sizes that a weakly constrained clustering gives them are reliable.
 
-1. `size_variation` measures how much the known categories that occur differ in size.
-2. `evenness` turns that into a weight between 0 (sizes differ) and 1 (sizes are equal).
-3. `estimate_class_prior` moves the sizes that were found towards equal sizes by that weight, and
-   sets how strongly the optimal transport holds to them.
+1. `relative_sizes` takes known categories to be as large as their numbers of labels, if the sizes
+   found bear that out: they do where labels are a random share, not where each category has ten.
+2. `size_variation` measures how much the known categories that occur differ in size beyond that.
+3. `evenness` turns that into a weight between 0 (sizes differ) and 1 (sizes are as expected).
+4. `estimate_class_prior` moves the sizes that were found towards the expected ones by that weight,
+   and sets how strongly the optimal transport holds to them.
 """
 
 from dataclasses import dataclass
@@ -27,6 +29,9 @@ STEEPNESS = 4.0  # of the evenness around it
 OCCURS = 0.2  # of the median size: a known category that has fewer texts is taken to be absent
 USUAL = 0.5  # of the expected size: a category that has fewer texts keeps the size found
 MIN_UNLABELLED = 0.25  # of a category's size, left to be found however many labels it has
+LABEL_SMOOTHING = 4.0  # added to each number of labels: few labels say little
+MIN_SPREAD = 0.05  # of logarithms; numbers that differ by less are taken to be equal
+MIN_AGREEMENT = 0.3  # share of the variation of sizes that numbers of labels must explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,42 @@ def size_variation(sizes: np.ndarray) -> float | None:
         return None
     low, median, high = np.percentile(occurring, [25, 50, 75])
     return float((high - low) / (1.349 * median))
+
+
+def relative_sizes(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return the expected sizes [M] of known categories relative to each other.
+
+    In proportion to the smoothed numbers of labels, if these explain at least `MIN_AGREEMENT` of
+    the variation of the sizes (squared correlation of logarithms, over categories that occur);
+    otherwise all 1.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (M,)
+        Number of labelled texts of each category.
+    found : ndarray of shape (M,)
+        Number of unlabelled texts that a clustering gave each category.
+
+    Examples
+    --------
+    >>> share = np.array([4.0, 8.0, 16.0, 32.0])
+    >>> relative_sizes(share, 9 * share).round(2).tolist()
+    [0.42, 0.63, 1.05, 1.89]
+    >>> relative_sizes(np.full(4, 10.0), share).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    occurs = _occurs(found)
+    equal = np.ones(len(labels))
+    if occurs.sum() < MIN_OCCURRING:
+        return equal
+    given, sizes = np.log(labels[occurs]), np.log(found[occurs])
+    if min(given.std(), sizes.std()) < MIN_SPREAD:
+        return equal
+    agreement = float(np.corrcoef(given, sizes)[0, 1])
+    if agreement <= 0 or agreement**2 < MIN_AGREEMENT:
+        return equal
+    smoothed = labels + LABEL_SMOOTHING
+    return np.asarray(smoothed / smoothed[occurs].mean())
 
 
 def evenness(variation: float) -> float:
@@ -116,11 +157,13 @@ def estimate_class_prior(
     variation = size_variation(found[:known])
     if variation is None:
         return uniform_prior(k, UNTOLD).to(assigned.device)
-    weight = evenness(variation)
+    relative, total = relative_sizes(labels, found[:known]), found[:known] + labels  # [M]
+    beyond = size_variation(found[:known] / relative)
+    weight = evenness(variation if beyond is None else min(variation, beyond))
     occurs = _occurs(found[:known])
-    size = float((found[:known] + labels)[occurs].mean())
+    size = float(total[occurs].mean())
     sizes = np.maximum(found, 1.0)
-    left = np.maximum(size - labels, MIN_UNLABELLED * size)  # [M]
+    left = np.maximum(relative * size - labels, MIN_UNLABELLED * relative * size)
     usual = occurs & (sizes[:known] > USUAL * left)
     even = np.concatenate([np.where(usual, left, sizes[:known]), np.full(k - known, size)])
     sizes = even**weight * sizes ** (1 - weight)

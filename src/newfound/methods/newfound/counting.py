@@ -93,7 +93,7 @@ def counting_strength(known: int) -> float:
     """Return how firmly sizes are held in the clustering into far too many categories.
 
     Weakly, so that superfluous categories stay empty. But a handful of known categories would then
-    absorb everything: with few of them, sizes are held nearly as firmly as without labels.
+    absorb everything, so with few of them sizes are held more firmly.
 
     Examples
     --------

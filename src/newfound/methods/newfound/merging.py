@@ -145,8 +145,8 @@ def known_samples(
 
 def accuracy(rule: MergeRule, one: np.ndarray, two: np.ndarray, at: float = 0.0) -> float:
     """Return the balanced accuracy of a rule: `one` should score above `at`, `two` not."""
-    above, below = (rule.score(torch.from_numpy(sample)).numpy() > at for sample in (one, two))
-    return float(above.mean() + (~below).mean()) / 2
+    merged, wrongly = (rule.score(torch.from_numpy(pairs)).numpy() > at for pairs in (one, two))
+    return float(merged.mean() + (~wrongly).mean()) / 2
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def merge_path(
     """
     links, sizes, k = links.clone(), sizes.clone(), len(sizes)
     sums = means.double() * sizes[:, None]
-    cosines = pair_evidence(links, means)[..., 1]
+    cosines = pair_evidence(mixing_ratios(links, sizes), means)[..., 1]
     is_known = torch.arange(k) < known
     rule, path = replace(rule, offset=0.0), list[Merger]()
     while True:
