@@ -165,19 +165,21 @@ def test_uneven_sizes_are_held_weakly_and_stay_as_they_were_found() -> None:
 
 
 def test_sizes_that_labels_explain_are_held_strongly() -> None:
-    labels = [2, 4, 6, 8, 12, 16]
-    share = estimated([10 * count for count in labels] + [80, 80], labels)
-    ten = estimated([10 * count for count in labels] + [80, 80], [10] * 6)
-    assert share.strength > 0.8 > ten.strength + 0.3
+    labels = [20, 30, 40, 50, 60, 80]
+    found = [9 * count for count in labels] + [300, 300]
+    share, ten = estimated(found, labels), estimated(found, [10] * 6)
+    assert share.strength > 0.85
+    assert ten.strength < share.strength - 0.2
     shares = shares_of(share)
-    assert float(shares[5] / shares[0]) == pytest.approx(
-        ((16 + 4) - 16 / 88 * 10) / ((2 + 4) - 2 / 88 * 10), rel=0.1
-    )  # in proportion to the smoothed labels, less the labelled texts
+    # In proportion to the smoothed labels, less the labelled texts.
+    mean = 10 * sum(labels) / 6
+    left = [mean * (count + 4) / (sum(labels) / 6 + 4) - count for count in (20, 80)]
+    assert float(shares[5] / shares[0]) == pytest.approx(left[1] / left[0], rel=0.02)
 
 
 def test_relative_sizes_follow_labels_only_if_the_sizes_found_do() -> None:
     rng = np.random.default_rng(0)
-    labels = rng.integers(2, 30, size=40).astype(float)
+    labels = rng.integers(8, 30, size=40).astype(float)
     follows = relative_sizes(labels, 9 * labels * rng.uniform(0.7, 1.4, size=40))
     np.testing.assert_allclose(follows, (labels + 4) / (labels + 4).mean())
     assert (relative_sizes(labels, rng.permutation(9 * labels)) == 1).all()
