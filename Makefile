@@ -1,7 +1,7 @@
 # make demo    install and run the demo
 # make test    lint, types, all tests and the documentation
 # make docs    build the documentation into site/
-# make torture faults of many kinds, and a count of what they broke (about 15 minutes)
+# make torture faults of many kinds, and a count of what they broke (about 10 minutes)
 # make tables  render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv

@@ -99,7 +99,7 @@ def _append(tallies: dict[str, Tally], seconds: float, seed: int) -> None:
     line = {
         "kind": "torture",
         "seed": seed,
-        "seconds": round(seconds),
+        "seconds": {"total": round(seconds)},
         "families": {name: tally.to_dict() for name, tally in tallies.items()},
         "device": f"cpu, {os.cpu_count()} cores",
         "versions": versions(),

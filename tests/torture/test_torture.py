@@ -53,7 +53,7 @@ def test_failures_are_counted_and_described() -> None:
     two.add(one)
     assert (two.trials, two.faults, two.lost) == (5, 1, 1)
     assert two.failures == ["lost: the run"]
-    line = {"kind": "torture", "seed": 0, "seconds": 600, "device": "cpu, 2 cores"}
+    line = {"kind": "torture", "seed": 0, "seconds": {"total": 600}, "device": "cpu, 2 cores"}
     table = torture_table([{**line, "families": {"full disk": two.to_dict()}}])
     assert "| full disk | 5 | 0 | 0 | 1 | 0 | 0 |" in table
     assert "| all | 5 |" in table

@@ -28,6 +28,8 @@ def torture_table(lines: Sequence[Line]) -> str:
     totals = (sum(family[name] for family in families.values()) for name in ("trials", *COUNTS))
     rows.append(["all", *(f"{total:,}" for total in totals)])
     notes = [note for family in families.values() for note in family["notes"]]
-    told = f"\n{line['seconds'] / 60:.0f} minutes on {line['device']}, seed {line['seed']}."
+    told = (
+        f"\n{line['seconds']['total'] / 60:.0f} minutes on {line['device']}, seed {line['seed']}."
+    )
     told += f" {'; '.join(notes)}." if notes else ""
     return markdown(["fault", "trials", *COUNTS.values()], rows) + told + "\n"
