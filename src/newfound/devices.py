@@ -55,6 +55,20 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_thread(if_true: bool = True) -> Iterator[None]:
+    """Compute with one thread inside the block, if so wished; restore the number afterwards.
+
+    Threads share a sum in parts, so its last digit depends on their number.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if if_true else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def plain() -> bool:
     """Return True if NEWFOUND_PLAIN=1 asks for computation without optimisations.
 

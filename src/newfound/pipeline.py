@@ -111,10 +111,13 @@ def discover(
     effort = config.effort or ("best" if device.type == "cuda" else "balanced")
     method_config = resolve_config(config.method, effort, dict(settings or {}))
     cache = _cache_folder(config.cache)
+    # Random draws go by rows, so the rows of a table are sorted first: its order does not matter.
+    order = corpus.sorted_rows
+    ordered = corpus.take(order)
     task = make_task(
-        corpus.texts,
-        corpus.targets,
-        corpus.known,
+        ordered.texts,
+        ordered.targets,
+        ordered.known,
         wanted,
         validation=_validation_part(validation, corpus.known),
         validation_share=config.validation_share,
@@ -127,7 +130,7 @@ def discover(
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)
         if stages.checkpoints.folder is not None:
-            stages.checkpoints.open(fingerprint(corpus, validation, resolved, encoder, device))
+            stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
         fitted = method.fit(
             task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
         )
@@ -144,7 +147,34 @@ def discover(
         parameters={**asdict(config), "settings": chosen or None, "verbose": verbose},
         device=str(device),
     )
-    return _result(corpus, model, fitted, notes, stages)
+    return _reordered(_result(ordered, model, fitted, notes, stages), corpus, order)
+
+
+def _reordered(result: Result, corpus: Corpus, order: np.ndarray) -> Result:
+    """Return the result on `corpus`, whose rows `order` it was computed on."""
+    place = np.argsort(order)  # of each row of the corpus in the result
+    compute = result.positions
+
+    def positions() -> np.ndarray:
+        return (compute() if callable(compute) else compute)[place]
+
+    return replace(
+        result,
+        corpus=corpus,
+        assigned=result.assigned[place],
+        predicted=result.predicted[place],
+        probability=result.probability[place],
+        best_known=None if result.best_known is None else result.best_known[place],
+        best_known_probability=None
+        if result.best_known_probability is None
+        else result.best_known_probability[place],
+        fit=None if result.fit is None else result.fit[place],
+        fits_nowhere=None if result.fits_nowhere is None else result.fits_nowhere[place],
+        training_features=None
+        if result.training_features is None
+        else result.training_features[place],
+        positions=positions,
+    )
 
 
 def _result(
@@ -322,7 +352,8 @@ def estimate(
     device = find_device(config.device)
     effort = config.effort or ("best" if device.type == "cuda" else "balanced")
     method_config = resolve_config(config.method, effort, settings)
-    task = make_task(corpus.texts, corpus.targets, corpus.known, None, seed=config.seed)
+    ordered = corpus.take(corpus.sorted_rows)  # as in `discover`
+    task = make_task(ordered.texts, ordered.targets, ordered.known, None, seed=config.seed)
     with seeded(config.seed, device):
         encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
         encoder.backbone.to(device)

@@ -60,6 +60,25 @@ class Corpus:
         index[None] = -1
         return np.array([index[label] for label in self.labels], dtype=np.int64)  # [N]
 
+    def take(self, rows: np.ndarray) -> "Corpus":
+        """Return the corpus of these rows [N], in their order."""
+        texts, labels, ids = (
+            [column[row] for row in rows.tolist()] for column in (self.texts, self.labels, self.ids)
+        )
+        return Corpus(texts, labels, ids)
+
+    @property
+    def sorted_rows(self) -> np.ndarray:
+        """Rows [N] in the order of their texts and labels, which is the same for any table order.
+
+        Examples
+        --------
+        >>> Corpus.from_lists(["b", "a", "a"], [None, "x", None]).sorted_rows.tolist()
+        [2, 1, 0]
+        """
+        keys = [(text, label or "") for text, label in zip(self.texts, self.labels, strict=True)]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
     @classmethod
     def from_lists(
         cls,

@@ -4,10 +4,11 @@ Pseudo-labels that are free drift into few categories; pseudo-labels that are he
 tear large categories apart. Which of the two a table needs, its known categories show: labels pin
 them, so the sizes that a weakly constrained clustering gives them are reliable.
 
-1. `relative_sizes` takes known categories to be as large as their numbers of labels, if the sizes
-   found bear that out: they do where labels are a random share, not where each category has ten.
-2. `size_variation` measures how much the known categories that occur differ in size beyond that.
-3. `evenness` turns that into a weight between 0 (sizes differ) and 1 (sizes are as expected).
+1. `size_variation` measures how much the known categories that occur differ in size.
+2. `evenness` turns that into a weight between 0 (sizes differ) and 1 (sizes are equal).
+3. Where sizes are roughly equal, `relative_sizes` takes them to be in proportion to the numbers of
+   labels, if the sizes found bear that out: they do where labels are a random share, not where each
+   category has ten. Only what labels do not explain then counts as variation.
 4. `estimate_class_prior` moves the sizes that were found towards the expected ones by that weight,
    and sets how strongly the optimal transport holds to them.
 """
@@ -31,6 +32,8 @@ USUAL = 0.5  # of the expected size: a category that has fewer texts keeps the s
 MIN_UNLABELLED = 0.25  # of a category's size, left to be found however many labels it has
 LABEL_SMOOTHING = 4.0  # added to each number of labels: few labels say little
 MIN_SPREAD = 0.05  # of logarithms; numbers that differ by less are taken to be equal
+# Where known categories differ more than this, so do novel ones, of whose sizes no label tells.
+MIN_EVENNESS = 0.5
 MIN_AGREEMENT = 0.3  # share of the variation of sizes that numbers of labels must explain
 
 
@@ -157,9 +160,11 @@ def estimate_class_prior(
     variation = size_variation(found[:known])
     if variation is None:
         return uniform_prior(k, UNTOLD).to(assigned.device)
-    relative, total = relative_sizes(labels, found[:known]), found[:known] + labels  # [M]
-    beyond = size_variation(found[:known] / relative)
-    weight = evenness(variation if beyond is None else min(variation, beyond))
+    weight, relative, total = evenness(variation), np.ones(known), found[:known] + labels
+    if weight >= MIN_EVENNESS:
+        relative = relative_sizes(labels, found[:known])  # [M]
+        beyond = size_variation(found[:known] / relative)
+        weight = max(weight, evenness(variation if beyond is None else beyond))
     occurs = _occurs(found[:known])
     size = float(total[occurs].mean())
     sizes = np.maximum(found, 1.0)

@@ -30,12 +30,13 @@ from newfound.clustering.estimate import Estimate
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
 from newfound.data.task import Task
+from newfound.devices import one_thread
 from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
-from newfound.methods.newfound.config import NewfoundConfig
+from newfound.methods.newfound.config import SMALL_TABLE, NewfoundConfig
 from newfound.methods.newfound.contrast import train_contrast
 from newfound.methods.newfound.counting import Counted, count_categories
 from newfound.methods.newfound.initialisation import initial_clustering
@@ -44,7 +45,13 @@ from newfound.methods.newfound.lsa_features import join_features, weighted_lsa_f
 from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
-from newfound.training.preparation import Encoded, encode_texts, encoded_features, prepare
+from newfound.training.preparation import (
+    Encoded,
+    Prepared,
+    encode_texts,
+    encoded_features,
+    prepare,
+)
 
 
 def fit(
@@ -91,6 +98,20 @@ def fit(
         cache=cache,
         estimate=estimate,
     )
+    with one_thread(_is_small(task, config)):
+        return _fit(prepared, task, config, start, seed=seed, stages=stages)
+
+
+def _fit(
+    prepared: Prepared,
+    task: Task,
+    config: NewfoundConfig,
+    start: Tensor | None,
+    *,
+    seed: int,
+    stages: Stages,
+) -> Fitted:
+    """Run the steps after preparation, from the clustering that the count left, if it ran."""
     model, inputs, k = prepared.model, prepared.inputs, prepared.k
     history = prepared.pretrained.history
     with stages.stage("comparing texts"):
@@ -161,8 +182,17 @@ def estimate(
 def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Counted:
     """Count the categories with the features before any training."""
     features = encoded_features(encoded)
-    points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
-    return count_categories(points, task, config, seed=seed)
+    with one_thread(_is_small(task, config)):
+        points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
+        return count_categories(points, task, config, seed=seed)
+
+
+def _is_small(task: Task, config: NewfoundConfig) -> bool:
+    """Return whether one thread is enough, so that the answer does not depend on their number.
+
+    The frozen encoder's features do not, because each batch is encoded by one thread.
+    """
+    return config.trainable_layers == 0 and len(task.texts) <= SMALL_TABLE
 
 
 def _kept_count(
