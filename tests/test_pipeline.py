@@ -4,9 +4,11 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 from support.endpoint import FakeEndpoint, chat, keyword_of
 from support.small_texts import QUICK, QUICK_FLAGS, SmallTask, small_task
 
@@ -52,6 +54,30 @@ def test_predict_matches_discover_on_training_texts(result: Result, task: SmallT
     assert found.names.tolist() == result.names[result.predicted].tolist()
     with pytest.raises(ValueError, match="read-only"):
         found.index[0] = 3
+
+
+@pytest.mark.parametrize("categories", [4, "auto"])
+def test_neither_the_order_of_rows_nor_threads_change_an_answer(
+    task: SmallTask, tiny_encoder: str, categories: int | Literal["auto"]
+) -> None:
+    config = RunConfig("newfound", tiny_encoder, categories, "fast", device="cpu")
+    order = np.random.default_rng(0).permutation(len(task.texts))
+    before, answers = torch.get_num_threads(), []
+    try:
+        for threads, rows in ((1, np.arange(len(order))), (2, np.arange(len(order))), (2, order)):
+            torch.set_num_threads(threads)
+            corpus = Corpus.from_lists(task.texts, task.labels).take(rows)
+            found = pipeline.discover(corpus, config)
+            assert torch.get_num_threads() == threads
+            answers.append((found, np.argsort(rows)))
+    finally:
+        torch.set_num_threads(before)
+    first, _ = answers[0]
+    for found, place in answers[1:]:
+        assert found.categories == first.categories
+        assert [found.corpus.texts[i] for i in place] == task.texts
+        for name in ("assigned", "predicted", "probability", "best_known", "fit", "map_positions"):
+            np.testing.assert_array_equal(getattr(found, name)[place], getattr(first, name))
 
 
 def test_map_positions_are_computed_once_on_first_use(result: Result) -> None:

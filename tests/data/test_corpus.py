@@ -264,3 +264,13 @@ def test_corpus_does_not_import_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_sorted_rows_do_not_depend_on_the_order_of_a_table() -> None:
+    corpus = Corpus.from_lists(["b", "a", "c", "a"], ["x", None, None, "y"], ids=list("1234"))
+    ordered = corpus.take(corpus.sorted_rows)
+    assert (ordered.texts, ordered.labels) == (["a", "a", "b", "c"], [None, "y", "x", None])
+    assert ordered.ids == ["2", "4", "1", "3"]
+    for order in ([3, 2, 1, 0], [1, 3, 0, 2]):
+        other = corpus.take(np.array(order))
+        assert other.take(other.sorted_rows) == ordered
