@@ -12,7 +12,7 @@ The steps of `discover`:
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -153,11 +153,6 @@ def discover(
 def _reordered(result: Result, corpus: Corpus, order: np.ndarray) -> Result:
     """Return the result on `corpus`, whose rows `order` it was computed on."""
     place = np.argsort(order)  # of each row of the corpus in the result
-    compute = result.positions
-
-    def positions() -> np.ndarray:
-        return (compute() if callable(compute) else compute)[place]
-
     return replace(
         result,
         corpus=corpus,
@@ -173,8 +168,13 @@ def _reordered(result: Result, corpus: Corpus, order: np.ndarray) -> Result:
         training_features=None
         if result.training_features is None
         else result.training_features[place],
-        positions=positions,
+        positions=partial(_taken, result.positions, place),
     )
+
+
+def _taken(positions: np.ndarray | Callable[[], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Return the map positions of these rows."""
+    return (positions() if callable(positions) else positions)[rows]
 
 
 def _result(

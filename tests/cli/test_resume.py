@@ -131,11 +131,23 @@ def test_changed_table_discards_the_work(
     command: Command, unfinished: list[str], arguments: list[str], tmp_path: Path
 ) -> None:
     table = tmp_path / "t.csv"
-    lines = table.read_text().splitlines()
-    table.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n")
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]) + "\n")
     done = command(*unfinished)
     assert done.code == 0, done.err
     assert "discarded, because it is from other labels and other texts" in done.err
+    assert command(*arguments, tmp_path / "unbroken").code == 0
+    assert contents(tmp_path / "run") == contents(tmp_path / "unbroken")
+
+
+def test_work_goes_on_with_the_rows_in_another_order(
+    command: Command, unfinished: list[str], arguments: list[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
+    done = command(*unfinished)
+    assert done.code == 0, done.err
+    assert "discarded" not in done.err
     assert command(*arguments, tmp_path / "unbroken").code == 0
     assert contents(tmp_path / "run") == contents(tmp_path / "unbroken")
 

@@ -73,6 +73,7 @@ class Corpus:
 
         Examples
         --------
+        >>> from newfound.data.corpus import Corpus
         >>> Corpus.from_lists(["b", "a", "a"], [None, "x", None]).sorted_rows.tolist()
         [2, 1, 0]
         """

@@ -95,6 +95,7 @@ def new_array(path: Path, shape: tuple[int, int], *, in_memory: bool) -> Iterato
     InputError
         If there is not enough space.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as temporary, temporary.open("wb+") as file:
         reserve(file, HEADER + 2 * shape[0] * shape[1])
         if in_memory:

@@ -188,12 +188,14 @@ def frozen_vectors(
     """Return the frozen encoder's vectors [N, d] of a table, of unit length."""
     method, place = find_method(FROZEN), find_device(device)
     nothing = np.full(len(table.texts), -1, np.int64)
-    task = make_task(table.texts, nothing, [], None)
+    # In the order in which `discover` encodes them, so that both share a cache.
+    order = Corpus.from_lists(table.texts, table.labels).sorted_rows
+    task = make_task([table.texts[row] for row in order], nothing, [], None)
     with seeded(plan.cell.seed, place):
         encoder = load_encoder(plan.encoder, max_tokens=plan.max_tokens)
         encoder.backbone.to(place)
         features = method.counting_features(
             task, encoder, method.config(), seed=plan.cell.seed, stages=stages, cache=cache
         )
-    vectors: np.ndarray = features.cpu().numpy()
+    vectors: np.ndarray = features.cpu().numpy()[np.argsort(order)]
     return vectors
