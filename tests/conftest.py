@@ -106,6 +106,8 @@ def save_tiny_encoder(
         for weight in model.parameters():
             weight.add_(0.1 * torch.randn_like(weight))
     model.save_pretrained(folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     return folder
 
 
