@@ -43,6 +43,16 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def quick_newfound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the method `newfound` train for few steps, for tests that do not look at its accuracy."""
+    from newfound.methods.newfound import config, counting
+
+    monkeypatch.setattr(config, "MIN_STEPS", 0)
+    monkeypatch.setattr(config, "MOST_BY_SIZE", 1)
+    monkeypatch.setattr(counting, "COUNTS", 1)
+
+
+@pytest.fixture
 def put(tmp_path: Path) -> Any:
     """Write a file and return its path."""
 

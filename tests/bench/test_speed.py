@@ -31,6 +31,8 @@ from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.methods.dpn import DPNConfig
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 @pytest.fixture
 def tiny_data(tmp_path: Path) -> Path:
