@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support.commands import Command, Done, Refuse
 from support.endpoint import FakeEndpoint
 from support.small_texts import QUICK_FLAGS, SmallTask, small_task
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: other tests want a core, too
+settings.register_profile("newfound", deadline=None)  # other tests may have the core
+settings.load_profile("newfound")
 
 WORDS = """[PAD] [UNK] [CLS] [SEP] [MASK] the my a card lost pay bill money bank cash trip flight
 hotel book travel music play song loud stop weather rain sun cold warm day please help me now"""
@@ -170,8 +173,10 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def refuse(command: Command, tmp_path: Path) -> Refuse:
+def refuse(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refuse:
     """Run a command that must fail, check that it leaves nothing, and return its one sentence."""
+    # On a slow machine, its work might be worth keeping.
+    monkeypatch.setattr("newfound.checkpoints.checkpoints.WORTH", float("inf"))
 
     def contents() -> dict[Path, bytes]:
         return {p: p.read_bytes() if p.is_file() else b"" for p in tmp_path.rglob("*")}
