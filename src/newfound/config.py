@@ -72,7 +72,7 @@ class RunConfig:
     )
     device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda if available)")
     pooling: Literal["cls", "mean"] | None = setting(
-        None, "pooling of token vectors (default: that of the encoder's training)"
+        None, "pooling of token vectors (default: that of the encoder's training; cls if unknown)"
     )
     max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
     validation_share: float = setting(

@@ -58,7 +58,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     device : str or None, default None
         "cpu", "cuda" or "cuda:N"; None uses a GPU if available.
     pooling : str or None, default None
-        Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training.
+        Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training,
+        "cls" if it is unknown.
     max_tokens : int, default 128
         Longer texts are truncated to this many tokens.
     validation_share : float, default 0.15

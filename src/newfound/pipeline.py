@@ -127,7 +127,9 @@ def discover(
     resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
-        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder = load_encoder(
+            config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=stages.note
+        )
         encoder.backbone.to(device)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
@@ -355,7 +357,9 @@ def estimate(
     ordered = corpus.take(corpus.sorted_rows)  # as in `discover`
     task = make_task(ordered.texts, ordered.targets, ordered.known, None, seed=config.seed)
     with seeded(config.seed, device):
-        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        encoder = load_encoder(
+            config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=stages.note
+        )
         encoder.backbone.to(device)
         method = find_method(config.method)
         arguments: dict[str, Any] = {
