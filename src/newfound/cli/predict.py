@@ -15,6 +15,7 @@ from newfound.cli.flags import (
     add_output_flags,
     add_raw_cells,
     add_run_folder,
+    add_vectors,
     new_command,
 )
 from newfound.cli.inputs import marking_options
@@ -67,6 +68,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
+    add_vectors(command, several=False)
     add_raw_cells(command)
     add_marking(command)
     add_device(command)
@@ -96,6 +98,12 @@ def run(options: argparse.Namespace) -> None:
         "id_column": getattr(options, "id_column", None),
     }
     piped = options.table == "-"
+    file, column = getattr(options, "vectors", None), getattr(options, "vector_column", None)
+    if piped and (file or column):
+        raise InputError(
+            "vectors belong to the rows of a table (--vectors, --vector-column); name the table "
+            "instead of -"
+        )
     if writer is None and not piped:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
     if writer is None and output.json:
@@ -114,7 +122,10 @@ def run(options: argparse.Namespace) -> None:
         _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
         return
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
-    count, marked = _write(predicted(model, chunks), writer, table, output)
+    vectors = None
+    if table is not None and (file or column):
+        vectors = _vectors(table, file, column)
+    count, marked = _write(predicted(model, chunks, vectors), writer, table, output)
     if table is not None:
         # Some notes are known only after the last row.
         late = [note for note in table.notes if note not in notes]
@@ -159,10 +170,27 @@ def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
     return converted, str(agreement)
 
 
-def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
-    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category."""
+def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Iterator["np.ndarray"]:
+    """Return an iterator over the vectors of a table's rows, chunk by chunk."""
+    from newfound.data.tables.vectors import stream_vectors
+
+    return stream_vectors(table.source.path, table.rows, table.chunk, file=file, column=column)
+
+
+def predicted(
+    model: "Model",
+    chunks: Iterable["TableChunk"],
+    vectors: Iterator["np.ndarray"] | None = None,
+) -> Iterator[Rows]:
+    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category.
+
+    `vectors` yields the vectors of each chunk, if the user computed them.
+    """
+    before = 0
     for chunk in chunks:
-        found = model.predict(chunk.texts)
+        part = None if vectors is None else next(vectors)
+        found = model.predict(chunk.texts, vectors=part, first_row=before + 1)
+        before += len(chunk.texts)
         marked: list[str | None] = [None] * len(found)
         if found.fits_nowhere is not None:
             marked = [

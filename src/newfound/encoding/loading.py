@@ -3,16 +3,18 @@
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from newfound.encoding.backbone import Backbone, check_backbone
+from newfound.encoding.batching import Ragged, tokenize
 from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
@@ -69,6 +71,20 @@ class Encoder:
     special_ids: tuple[int, ...]
     word_head: dict[str, Tensor] | None
     fingerprint: str
+
+    @property
+    def layers(self) -> int:
+        """Number of layers, which can be trained."""
+        return self.backbone.shape.layers
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return self.backbone.words.weight.device
+
+    def tokens(self, texts: Sequence[str]) -> Ragged:
+        """Return the tokenised texts, truncated to `max_tokens`."""
+        return tokenize(self.tokenizer, texts, self.max_tokens)
 
 
 def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128) -> Encoder:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from newfound.clustering.split_merge import split_merge_directions
 from newfound.data.task import Task
-from newfound.encoding.feature_cache import Inputs, features_of
-from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures, features_of
+from newfound.encoding.feature_maps import PointFeatures
 from newfound.methods.newfound.class_prior import ClassPrior
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
@@ -37,7 +37,7 @@ class Priors:
 
 
 def train_pseudo_labels(
-    model: EncoderFeatures | PointFeatures,
+    model: TrainableFeatures | PointFeatures,
     inputs: Inputs,
     classifier: CosineClassifier,
     features: Tensor,
