@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.commands import Command, Done, Refuse
+from support.embedding_service import EmbeddingService
 from support.endpoint import FakeEndpoint
 from support.small_texts import QUICK_FLAGS, SmallTask, small_task
 
@@ -182,6 +183,22 @@ def refuse(command: Command, tmp_path: Path) -> Refuse:
 def endpoint() -> Iterator[FakeEndpoint]:
     """An OpenAI-compatible endpoint on the loopback."""
     server = FakeEndpoint()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def embedding_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[EmbeddingService]:
+    """An embedding service on the loopback; its vectors are stored under tmp_path."""
+    monkeypatch.setenv("NEWFOUND_EMBEDDING_CACHE", str(tmp_path / "stored-vectors"))
+    monkeypatch.delenv("NEWFOUND_EMBEDDING_KEY", raising=False)
+    server = EmbeddingService()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server

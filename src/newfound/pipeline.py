@@ -511,9 +511,12 @@ def _vectors(
     """Return the scaled vectors of a corpus, None if the backbone of this package computes them."""
     if frozen is None:
         return None
-    if corpus.vectors is None:
-        return encode_corpus(frozen, corpus.texts, stages, cache)
-    return scaled(corpus.vectors)
+    if corpus.vectors is not None:
+        return scaled(corpus.vectors)
+    vectors = encode_corpus(frozen, corpus.texts, stages, cache)
+    for note in frozen.notes():
+        stages.note(note)
+    return vectors
 
 
 def _check_validation_vectors(corpus: Corpus, validation: Corpus | None) -> None:

@@ -319,6 +319,11 @@ class Model:
             self.config.get("outside"), self.config.get("false_alarms")
         )
 
+    def notes(self) -> list[str]:
+        """Return what the user should know about the texts encoded so far, such as their cost."""
+        find: Callable[[], list[str]] = getattr(self.features, "notes", list)
+        return find()
+
     def marking(self, outside: float | None = None, false_alarms: float | None = None) -> "Model":
         """Return the model with another rule for texts that fit nowhere.
 

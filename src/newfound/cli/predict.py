@@ -120,17 +120,17 @@ def run(options: argparse.Namespace) -> None:
     output.notes(notes)
     if writer is None:
         _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
+        output.notes(model.notes())
         return
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
     vectors = None
     if table is not None and (file or column):
         vectors = _vectors(table, file, column)
     count, marked = _write(predicted(model, chunks, vectors), writer, table, output)
-    if table is not None:
-        # Some notes are known only after the last row.
-        late = [note for note in table.notes if note not in notes]
-        output.notes(late)
-        notes += late
+    # Some notes are known only after the last row.
+    late = [note for note in (table.notes if table else []) if note not in notes] + model.notes()
+    output.notes(late)
+    notes += late
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
     outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")

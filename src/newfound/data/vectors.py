@@ -64,7 +64,8 @@ def check_vectors(
         hint = ", perhaps because of an overflow of float16" if found.dtype == np.float16 else ""
         raise InputError(
             f"{what}: {plural(len(invalid), 'vector has', 'vectors have')} missing, NaN or "
-            f"infinite values{hint} ({_named(invalid, rows)}); compute them again or remove these texts"
+            f"infinite values{hint} ({_named(invalid, rows)}); compute them again or remove these "
+            "texts"
         )
     if len(zero):
         raise InputError(

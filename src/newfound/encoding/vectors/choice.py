@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.encoding.vectors.address import is_address, parse_address
 from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, GivenVectors
 from newfound.errors import DamagedFileError
 
@@ -25,6 +26,10 @@ def find_frozen(name: str, vectors: np.ndarray | None) -> FrozenEncoder | None:
     """
     if vectors is not None:
         return GivenVectors(vectors.shape[1])
+    if is_address(name):
+        from newfound.encoding.vectors.service import ServiceEncoder
+
+        return ServiceEncoder(parse_address(name))
     return None
 
 
@@ -44,4 +49,8 @@ def from_dict(value: Mapping[str, Any], fingerprint: str) -> FrozenEncoder:
     """
     if value.get("kind") == GivenVectors.kind:
         return GivenVectors.from_dict(value)
+    if value.get("kind") == "service":
+        from newfound.encoding.vectors.service import ServiceEncoder
+
+        return ServiceEncoder.from_dict(value)
     raise DamagedFileError(f"vectors.json: the kind {str(value.get('kind'))[:40]!r} does not exist")

@@ -83,6 +83,10 @@ class VectorFeatures(HeadFeatures):
         """Whether the user has to compute the vectors of new texts."""
         return isinstance(self.encoder.source, GivenVectors)
 
+    def notes(self) -> list[str]:
+        """Return what the user should know about the texts encoded so far."""
+        return self.encoder.source.notes()
+
     def freeze(self, frozen_layers: int) -> None:
         """Make the head trainable; `frozen_layers` can only be 0."""
         assert frozen_layers == 0
