@@ -46,7 +46,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     method : str, default "newfound"
         Name of the method; `newfound methods` lists them.
     encoder : str, default "minilm"
-        Encoder of the texts: a short name (minilm, mpnet, bert), a folder or a Hub id.
+        Encoder of the texts: a short name (minilm, mpnet, bert), a folder, a Hub id, or the address
+        of an embedding service with the model after "#".
     n_categories : int or "auto", default "auto"
         Number of categories, including the known ones; "auto" estimates it.
     effort : str or None, default None
@@ -59,6 +60,11 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         "cpu", "cuda" or "cuda:N"; None uses a GPU if available.
     pooling : str or None, default None
         Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training.
+    prompt : str or None, default None
+        Text to put before every text, or the name of one of the encoder's prompts; None uses the
+        encoder's own prompt for clustering, if it has one. The encoder stays frozen.
+    trust_remote_code : bool, default False
+        Whether to run code that comes with the encoder; only for encoders whose author you trust.
     max_tokens : int, default 128
         Longer texts are truncated to this many tokens.
     validation_share : float, default 0.15
@@ -168,6 +174,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         seed: int = 0,
         device: str | None = None,
         pooling: str | None = None,
+        prompt: str | None = None,
+        trust_remote_code: bool = False,
         max_tokens: int = 128,
         validation_share: float = 0.15,
         cache: str | None = None,
@@ -183,6 +191,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.seed = seed
         self.device = device
         self.pooling = pooling
+        self.prompt = prompt
+        self.trust_remote_code = trust_remote_code
         self.max_tokens = max_tokens
         self.validation_share = validation_share
         self.cache = cache
@@ -600,7 +610,13 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         save_model(self.model_, Path(folder))
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | None = None,
+        *,
+        trust_remote_code: bool = False,
+    ) -> Self:
         """Load a model written by `save`, or a run folder.
 
         Parameters
@@ -610,6 +626,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             texts (`labels_`, `history_`, ...).
         device : str, optional
             "cpu", "cuda" or "cuda:N"; by default a GPU if available.
+        trust_remote_code : bool, default False
+            Whether to run code that comes with a frozen encoder.
 
         Returns
         -------
@@ -619,7 +637,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         place = Path(folder)
 
         def read() -> tuple[Model, Result | None]:
-            model = load_model(place, device)
+            model = load_model(place, device, trust_remote_code=trust_remote_code)
             if not (place / "run.json").is_file() or not has_assignments(place):
                 return model, None
             return model, replace(read_run(place), model=model)

@@ -39,7 +39,7 @@ from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, VectorEncode
 from newfound.encoding.vectors.scaling import encode_corpus, scaled
 from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
-from newfound.methods import choose_effort, find_method
+from newfound.methods import choose_effort, find_method, resolve_config, trains_layers
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.result import (
@@ -113,14 +113,8 @@ def discover(
     _check_validation_vectors(corpus, validation)
     check_marking(config.outside, config.false_alarms, labelled=bool(corpus.known))
     device = find_device(config.device)
-    frozen = find_frozen(config.encoder, corpus.vectors)
-    effort, method_config = choose_effort(
-        config.method,
-        config.effort,
-        settings,
-        frozen=frozen is not None,
-        gpu=device.type == "cuda",
-    )
+    frozen, effort, method_config, more = _choose(config, corpus, settings, device)
+    notes += more
     cache = _cache_folder(config.cache)
     # Random draws go by rows, so the rows of a table are sorted first: its order does not matter.
     order = corpus.sorted_rows
@@ -130,7 +124,6 @@ def discover(
     resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     if frozen is not None:
         resolved["encoder"] = frozen.name
-        notes += _vector_notes(corpus, config)
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
         encoder = _load(frozen, config, device)
@@ -374,16 +367,9 @@ def estimate(
     check_corpus(corpus, None)
     stages = stages or Stages(verbose)
     device = find_device(config.device)
-    frozen = find_frozen(config.encoder, corpus.vectors)
-    _, method_config = choose_effort(
-        config.method,
-        config.effort,
-        settings,
-        frozen=frozen is not None,
-        gpu=device.type == "cuda",
-    )
+    frozen, _, method_config, notes = _choose(config, corpus, settings, device)
+    stages.notes += notes
     ordered = corpus.take(corpus.sorted_rows)  # as in `discover`
-    stages.notes += _vector_notes(corpus, config)
     with seeded(config.seed, device):
         encoder = _load(frozen, config, device)
         method, cache = find_method(config.method), _cache_folder(config.cache)
@@ -492,6 +478,30 @@ def _validation_part(
         )
     targets = np.array([place[str(validation.labels[i])] for i in kept], np.int64)
     return validation.take(np.array(kept)), targets
+
+
+def _choose(
+    config: RunConfig, corpus: Corpus, settings: Mapping[str, Any] | None, device: torch.device
+) -> tuple[FrozenEncoder | None, str, Any, list[str]]:
+    """Return the frozen encoder if there is one, the effort, the method's settings, and notes."""
+    frozen = find_frozen(config, corpus.vectors)
+    notes = _vector_notes(corpus, config)
+    if frozen is not None and frozen.left_out is not None and config.effort is not None:
+        wanted = resolve_config(config.method, config.effort, settings)
+        if trains_layers(wanted):  # with the backbone of this package
+            notes.append(
+                f"effort {config.effort} trains the encoder {frozen.name}, and leaves out "
+                f"{frozen.left_out}"
+            )
+            frozen = None
+    effort, method_config = choose_effort(
+        config.method,
+        config.effort,
+        settings,
+        frozen=frozen is not None,
+        gpu=device.type == "cuda",
+    )
+    return frozen, effort, method_config, notes
 
 
 def _load(

@@ -152,6 +152,11 @@ def add_run_flags(
     for name, kind, default, help in settings_of(RunConfig):
         if name in leave_out:
             continue
+        if kind is bool:
+            command.add_argument(
+                flag_of(name), dest=name, action="store_true", help=(helps or {}).get(name, help)
+            )
+            continue
         command.add_argument(
             flag_of(name),
             dest=name,

@@ -73,6 +73,11 @@ def add_parser(commands: Commands) -> None:
     add_marking(command)
     add_device(command)
     command.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="run code that comes with the encoder of the run; only if you trust its author",
+    )
+    command.add_argument(
         "--int8",
         action="store_true",
         help="encode in int8, several times as fast on a CPU; the model is calibrated once on "
@@ -143,7 +148,11 @@ def _load(
     from newfound.storage.model_files import load_model
 
     # int8 runs only on a CPU, which is then the default device; --device cuda is an error.
-    model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
+    model = load_model(
+        options.folder,
+        getattr(options, "device", "cpu" if options.int8 else None),
+        trust_remote_code=options.trust_remote_code,
+    )
     if outside is not None or false_alarms is not None:
         model = model.marking(outside, false_alarms)
     if not options.int8:

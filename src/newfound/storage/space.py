@@ -43,8 +43,8 @@ def estimate_bytes(corpus: Corpus, config: RunConfig) -> tuple[int, int]:
     """Return about how many bytes a run folder takes, and the least that its cache takes."""
     texts = sum(len(text.encode("utf-8", "replace")) for text in corpus.texts)
     table = 2 * texts + PER_TEXT * len(corpus) + FIXED
-    if (frozen := find_frozen(config.encoder, corpus.vectors)) is not None:
-        width = frozen.width or USUAL_WIDTH
+    if find_frozen(config, corpus.vectors) is not None:
+        width = USUAL_WIDTH if corpus.vectors is None else corpus.vectors.shape[1]
         reference = 2 * width * min(len(corpus), MOST_TEXTS)
         return table + reference + HEAD * width, 2 * width * len(corpus)
     encoder = find_folder(config.encoder)

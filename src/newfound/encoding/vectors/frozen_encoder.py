@@ -36,6 +36,13 @@ class FrozenEncoder(Protocol):
     device: torch.device  # on which to encode; set by `VectorEncoder.to`
 
     @property
+    def left_out(self) -> str | None:
+        """What the backbone of this package leaves out when it trains the encoder.
+
+        None if the backbone cannot run it.
+        """
+
+    @property
     def width(self) -> int | None:
         """Dimensions of a vector; None if they are not known yet."""
 
@@ -79,6 +86,11 @@ class VectorEncoder:
         self.source.device = device
         return self
 
+    def trust_remote_code(self) -> None:
+        """Let code that comes with the encoder run."""
+        if hasattr(self.source, "trust_remote_code"):
+            self.source.trust_remote_code = True
+
     @property
     def device(self) -> torch.device:
         """Device on which texts are encoded and heads are trained."""
@@ -114,6 +126,7 @@ class GivenVectors:
     kind = "given"
     fingerprint = "given"  # the vectors themselves are part of a run's fingerprint
     device = torch.device("cpu")
+    left_out = None
 
     def __init__(self, width: int) -> None:
         self.width = width

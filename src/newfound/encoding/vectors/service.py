@@ -59,6 +59,7 @@ class ServiceEncoder:
 
     kind = "service"
     device = torch.device("cpu")
+    left_out = None
 
     def __init__(
         self, address: Address, *, prompt: str | None = None, store: Path | None = None
