@@ -99,6 +99,9 @@ def save_tiny_encoder(
             "intermediate_size": 64,
             "layer_norm_eps": 1e-7,
         }
+    if family == "modernbert":  # three tokens on each side, so that short texts tell
+        special = {"cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3}
+        shape |= {"local_attention": 6, "norm_eps": 1e-7, **special}
     config = AutoConfig.for_model(family, **shared, **shape)
     torch.manual_seed(0)
     maker = AutoModelForMaskedLM if word_head else AutoModel

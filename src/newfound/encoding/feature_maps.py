@@ -14,10 +14,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from newfound.encoding.backbone import MIN_POSITIONS, Architecture, Backbone, check_backbone
+from newfound.encoding.architecture import MIN_POSITIONS, Architecture, check_backbone
 from newfound.encoding.batching import Cells, Ragged, plan_batches, tokenize
 from newfound.encoding.heads import HEADS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
+from newfound.encoding.modern_backbone import make_backbone
 from newfound.encoding.weights import load_weights, parse_tensors
 from newfound.encoding.workers import run_batches
 from newfound.errors import DamagedFileError
@@ -124,11 +125,7 @@ class EncoderFeatures(HeadFeatures):
         """Return the frozen modules of the backbone."""
         if self.frozen_layers < 0:
             return []
-        backbone = self.backbone
-        parts: list[nn.Module] = [backbone.words, backbone.positions, backbone.norm]
-        if backbone.relative is not None:
-            parts.append(backbone.relative)
-        return parts + list(backbone.layers[: self.frozen_layers])
+        return self.backbone.frozen_parts(self.frozen_layers)
 
     def train(self, mode: bool = True) -> "EncoderFeatures":
         """Set training mode, except for frozen modules, which stay in evaluation mode."""
@@ -264,7 +261,7 @@ class EncoderFeatures(HeadFeatures):
         last = weights.get("logits.weight")
         if (None if last is None else len(last)) != logits or isinstance(logits, bool):
             raise DamagedFileError(f"encoder.json: 'logits' cannot be {str(logits)[:40]!r}")
-        backbone = Backbone(shape)
+        backbone = make_backbone(shape)
         encoder = Encoder(
             name=settings["encoder"],
             backbone=backbone,

@@ -13,9 +13,11 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from newfound.encoding.backbone import Backbone, check_backbone
+from newfound.encoding.architecture import check_backbone
+from newfound.encoding.backbone import Backbone
 from newfound.encoding.batching import Ragged, tokenize
 from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
+from newfound.encoding.modern_backbone import make_backbone
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, parse_json, read_regular
@@ -132,7 +134,7 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
         check_finite(stored, "model.safetensors")
         weights, word_head = convert_weights(FAMILIES[config["model_type"]], shape, stored, name)
         check_backbone(shape, weights, "", "model.safetensors")
-    backbone = Backbone(shape)
+    backbone = make_backbone(shape)
     backbone.load_state_dict(weights)
     with _damage_reported(folder / "tokenizer.json"):
         tokenizer = parse_tokenizer(

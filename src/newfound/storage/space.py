@@ -60,12 +60,13 @@ def estimate_bytes(corpus: Corpus, config: RunConfig) -> tuple[int, int]:
 
 def _is_words(name: str, shape: tuple[int, ...]) -> bool:
     """Return whether a weight holds the word embeddings."""
-    return name.endswith("word_embeddings.weight") and len(shape) == 2
+    return name.endswith(("word_embeddings.weight", "tok_embeddings.weight")) and len(shape) == 2
 
 
 def _is_backbone(name: str) -> bool:
     """Return whether a weight is saved with a model; those of a masked-word head are not."""
-    return not name.startswith(("cls.", "lm_head.", "vocab_", "pooler.")) and ".pooler." not in name
+    heads = ("cls.", "lm_head.", "vocab_", "pooler.", "head.", "decoder.")
+    return not name.startswith(heads) and ".pooler." not in name
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from newfound.encoding.families import FAMILIES
+from newfound.encoding.families import unsupported
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import check_fields, check_items, parse_json, read_regular
 
@@ -25,8 +25,8 @@ class SentenceFolder:
     Attributes
     ----------
     path : Path
-    family : str or None
-        The `model_type` of config.json.
+    config : dict
+        Content of config.json; empty without one.
     modules : tuple of (str, str)
         Class and folder of each module, in their order; none without a modules.json.
     pooling : str or None
@@ -38,11 +38,17 @@ class SentenceFolder:
     """
 
     path: Path
-    family: str | None
+    config: dict[str, Any]
     modules: tuple[tuple[str, str], ...]
     pooling: str | None
     prompts: dict[str, str]
     default_prompt: str | None
+
+    @property
+    def family(self) -> str | None:
+        """The `model_type` of config.json."""
+        found = self.config.get("model_type")
+        return found if isinstance(found, str) else None
 
     @property
     def foreign_modules(self) -> list[str]:
@@ -56,7 +62,7 @@ class SentenceFolder:
     @property
     def own_family(self) -> bool:
         """Whether the backbone of this package runs the transformer."""
-        return self.family in FAMILIES
+        return unsupported(self.config) is None
 
     def prompt(self, given: str | None) -> tuple[str, str | None]:
         """Return the text to put before every text, and its name among the model's prompts.
@@ -82,13 +88,11 @@ class SentenceFolder:
 def read_folder(path: Path) -> SentenceFolder:
     """Read the JSON files of an encoder's folder, or raise InputError."""
     try:
-        config = _json(path / "config.json", dict) or {}
-        family = config.get("model_type")
         modules = tuple(_modules(path))
         prompts, default = _prompts(path)
         return SentenceFolder(
             path=path,
-            family=family if isinstance(family, str) else None,
+            config=_json(path / "config.json", dict) or {},
             modules=modules,
             pooling=_pooling(path, modules),
             prompts=prompts,
