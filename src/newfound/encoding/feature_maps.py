@@ -71,7 +71,7 @@ class EncoderFeatures(HeadFeatures):
     Parameters
     ----------
     encoder : Encoder
-    head : {"none", "tanh", "residual"}
+    head : {"none", "tanh", "residual", "small-residual"}
         Layer on the pooled vector.
     normalise : bool
         Whether features are scaled to unit length.
@@ -298,7 +298,7 @@ class PointFeatures(HeadFeatures):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.set_head("residual", True, None)
+        self.set_head("small-residual", True, None)
 
     @property
     def device(self) -> torch.device:

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+SMALL_INNER = 256  # inner width of a small residual head
+
 
 class TanhHead(nn.Module):
     """The released DPN's head: dropout(tanh(Linear(pooled)))."""
@@ -42,6 +44,7 @@ HEADS: dict[str, Any] = {
     "none": lambda width: nn.Identity(),
     "tanh": TanhHead,
     "residual": ResidualHead,
+    "small-residual": lambda width: ResidualHead(width, SMALL_INNER),
 }
 
 

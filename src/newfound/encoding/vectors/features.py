@@ -45,7 +45,7 @@ class VectorFeatures(HeadFeatures):
     encoder : VectorEncoder
     width : int
         Dimensions of a vector.
-    head : {"none", "tanh", "residual"}
+    head : {"none", "tanh", "residual", "small-residual"}
         Layer on the vector.
     normalise : bool
         Whether features are scaled to unit length.
@@ -162,9 +162,9 @@ class VectorFeatures(HeadFeatures):
 
 def _check_sizes(width: int, logits: object, head: str, weights: dict[str, Tensor]) -> None:
     """Raise DamagedFileError if vectors.json would allocate other sizes than are stored."""
-    first = {"tanh": "head.dense.weight", "residual": "head.up.weight"}.get(head)
+    first = {"none": None, "tanh": "head.dense.weight"}.get(head, "head.up.weight")
     stored = None if first is None else weights.get(first)
-    if first is not None and (stored is None or stored.shape[-1] != width):
+    if first is not None and (stored is None or stored.shape[-1:] != (width,)):
         raise DamagedFileError(f"head.safetensors does not fit vectors.json ({first})")
     if not 1 <= width <= WIDEST:
         raise DamagedFileError(f"vectors.json: 'width' cannot be {width}")
