@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import save_tiny_encoder
-from support.small_texts import SmallTask
+from support.small_texts import SmallTask, small_task
 
 from newfound import CategoryDiscoverer
 from newfound.encoding.architecture import Architecture
@@ -134,7 +134,8 @@ def test_damaged_options_are_refused(folder: Path, change: dict[str, object]) ->
 
 
 @pytest.mark.parametrize("method", ["newfound", "dpn"])
-def test_all_layers_learn(method: str, folder: Path, task: SmallTask, tmp_path: Path) -> None:
+def test_all_layers_learn(method: str, folder: Path, tmp_path: Path) -> None:
+    task = small_task(each=8, labelled=4)
     quick = {
         "newfound": {"initialisations": 1, "initialisation_rounds": 1},
         "dpn": {"epochs": 1, "pretrain_epochs": 20, "pretrain_learning_rate": 3e-3, "starts": 1},
