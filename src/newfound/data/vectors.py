@@ -11,6 +11,7 @@ from newfound.wording import plural
 
 SHOWN = 5  # rows that a message names
 BLOCK = 8192  # rows that are looked at together
+MOST_TEXTS = 20_000  # that are compared by their words
 PAIRS = 1000  # texts whose nearest text by words is compared with its nearest by vector
 LEAST_PAIRS = 30  # for a verdict
 SHARED_WORDS = 0.4  # share of their words that two texts have in common, to be compared
@@ -188,6 +189,9 @@ def _unrelated(texts: list[str], rows: np.ndarray, vectors: np.ndarray) -> bool:
     from newfound.data.words import words
 
     rng = np.random.default_rng(0)
+    if len(texts) > MOST_TEXTS:
+        drawn = rng.permutation(len(texts))[:MOST_TEXTS]
+        texts, rows = [texts[i] for i in drawn.tolist()], rows[drawn]
     held: dict[str, list[int]] = {}
     bags = [frozenset(words(text)) - {""} for text in texts]
     for i, bag in enumerate(bags):
