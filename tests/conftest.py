@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from support.commands import Command, Done, Refuse
+from support.embedding_service import EmbeddingService
 from support.endpoint import FakeEndpoint
 from support.small_texts import QUICK_FLAGS, SmallTask, small_task
 
@@ -111,6 +112,9 @@ def save_tiny_encoder(
             "intermediate_size": 64,
             "layer_norm_eps": 1e-7,
         }
+    if family == "modernbert":  # three tokens on each side, so that short texts tell
+        special = {"cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3}
+        shape |= {"local_attention": 6, "norm_eps": 1e-7, **special}
     config = AutoConfig.for_model(family, **shared, **shape)
     torch.manual_seed(0)
     maker = AutoModelForMaskedLM if word_head else AutoModel
@@ -199,6 +203,22 @@ def refuse(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def endpoint() -> Iterator[FakeEndpoint]:
     """An OpenAI-compatible endpoint on the loopback."""
     server = FakeEndpoint()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def embedding_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[EmbeddingService]:
+    """An embedding service on the loopback; its vectors are stored under tmp_path."""
+    monkeypatch.setenv("NEWFOUND_EMBEDDING_CACHE", str(tmp_path / "stored-vectors"))
+    monkeypatch.delenv("NEWFOUND_EMBEDDING_KEY", raising=False)
+    server = EmbeddingService()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server

@@ -5,12 +5,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.encoding.loading import Encoder, load_encoder
+from newfound.encoding.vectors.frozen_encoder import GivenVectors, VectorEncoder
 from newfound.fingerprint import fingerprint
 
 CORPUS = Corpus.from_lists(["a card", "a trip", "a song"], ["bank", None, None])
@@ -87,3 +89,18 @@ def test_replaced_file_of_word_vectors_counts(encoder: Encoder, tmp_path: Path) 
     one = fingerprint(CORPUS, None, chosen, encoder, CPU)
     file.write_text("card 1 2\ntrip 3 4\n")
     assert changed(one, fingerprint(CORPUS, None, chosen, encoder, CPU)) == {"word vectors"}
+
+
+def test_vectors_count_where_there_are_any() -> None:
+    vectors = np.arange(1.0, 7.0).reshape(3, 2)
+    encoder = VectorEncoder(GivenVectors(2))
+
+    def print_of(values: np.ndarray) -> dict[str, str]:
+        corpus = Corpus.from_lists(CORPUS.texts, CORPUS.labels, vectors=values)
+        return fingerprint(corpus, None, settings(), encoder, CPU)
+
+    one = print_of(vectors)
+    assert changed(one, print_of(vectors.copy())) == set()
+    assert changed(one, print_of(vectors + 1)) == {"vectors"}
+    assert changed(one, print_of(vectors.astype(np.float32))) == {"vectors"}
+    assert changed(one, print_of(vectors[::-1])) == {"vectors"}

@@ -52,7 +52,11 @@ class RunConfig:
     method: str = setting(
         "newfound", "method that finds the categories; `newfound methods` lists them"
     )
-    encoder: str = setting("minilm", "short name (minilm, mpnet, bert), folder or Hub id")
+    encoder: str = setting(
+        "minilm",
+        "short name (minilm, mpnet, bert), folder, Hub id, or the address of an OpenAI-compatible "
+        "embedding service with the model after #, such as https://host/v1#model",
+    )
     n_categories: int | Literal["auto"] = setting(
         "auto",
         "number of categories, known ones included; auto estimates it",
@@ -73,6 +77,14 @@ class RunConfig:
     device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda if available)")
     pooling: Literal["cls", "mean"] | None = setting(
         None, "pooling of token vectors (default: that of the encoder's training; cls if unknown)"
+    )
+    prompt: str | None = setting(
+        None,
+        "text to put before every text, or the name of one of the encoder's prompts (default: the "
+        "encoder's own prompt for clustering, if it has one); the encoder stays frozen",
+    )
+    trust_remote_code: bool = setting(
+        False, "run code that comes with the encoder; only for encoders whose author you trust"
     )
     max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
     validation_share: float = setting(

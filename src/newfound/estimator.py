@@ -46,7 +46,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     method : str, default "newfound"
         Name of the method; `newfound methods` lists them.
     encoder : str, default "minilm"
-        Encoder of the texts: a short name (minilm, mpnet, bert), a folder or a Hub id.
+        Encoder of the texts: a short name (minilm, mpnet, bert), a folder, a Hub id, or the address
+        of an embedding service with the model after "#".
     n_categories : int or "auto", default "auto"
         Number of categories, including the known ones; "auto" estimates it.
     effort : str or None, default None
@@ -60,6 +61,11 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     pooling : str or None, default None
         Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training,
         "cls" if it is unknown.
+    prompt : str or None, default None
+        Text to put before every text, or the name of one of the encoder's prompts; None uses the
+        encoder's own prompt for clustering, if it has one. The encoder stays frozen.
+    trust_remote_code : bool, default False
+        Whether to run code that comes with the encoder; only for encoders whose author you trust.
     max_tokens : int, default 128
         Longer texts are truncated to this many tokens.
     validation_share : float, default 0.15
@@ -169,6 +175,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         seed: int = 0,
         device: str | None = None,
         pooling: str | None = None,
+        prompt: str | None = None,
+        trust_remote_code: bool = False,
         max_tokens: int = 128,
         validation_share: float = 0.15,
         cache: str | None = None,
@@ -184,6 +192,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.seed = seed
         self.device = device
         self.pooling = pooling
+        self.prompt = prompt
+        self.trust_remote_code = trust_remote_code
         self.max_tokens = max_tokens
         self.validation_share = validation_share
         self.cache = cache
@@ -199,8 +209,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         X: Sequence[str] | None = None,
         y: Sequence[str | None] | None = None,
         *,
+        embeddings: Any = None,
         ids: Sequence[str] | None = None,
-        validation: tuple[Sequence[str], Sequence[str | None]] | None = None,
+        validation: tuple[Any, ...] | None = None,
         texts: Sequence[str] | None = None,
         labels: Sequence[str | None] | None = None,
     ) -> Self:
@@ -213,9 +224,13 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         y : sequence of str or None, optional
             The label of each text; None, NaN, "" or -1 means unlabelled. Without labels all
             categories are novel.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts from an embedding model of your own, used in place of `encoder`;
+            `predict` then needs the vectors of its texts, too. The texts still give names and
+            keywords.
         ids : sequence of str, optional
             Ids of the texts, used in notes; by default the texts are numbered from 1.
-        validation : tuple of (texts, labels), optional
+        validation : tuple of (texts, labels) or (texts, labels, embeddings), optional
             Labelled texts of known categories that decide when training stops; by default a share
             of the labelled texts (`validation_share`) is held out.
         texts, labels : optional
@@ -233,10 +248,10 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         config = override(RunConfig(), chosen, "CategoryDiscoverer")
         pipeline.find_method(config.method)
         result = pipeline.discover(
-            Corpus.from_lists(given, names, ids),
+            Corpus.from_lists(given, names, ids, embeddings),
             config,
             settings=self.settings,
-            validation=None if validation is None else Corpus.from_lists(*validation),
+            validation=None if validation is None else _validation(*validation),
             verbose=self.verbose,
         )
         assert result.model is not None
@@ -265,28 +280,32 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     # --- using ---------------------------------------------------------------------------------
 
-    def predict(self, X: Sequence[str]) -> np.ndarray:
+    def predict(self, X: Sequence[str], *, embeddings: Any = None) -> np.ndarray:
         """Return the category of each text.
 
         Parameters
         ----------
         X : sequence of str
             Texts.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
         ndarray of object, shape (n_texts,)
             Names of categories; None for an empty text.
         """
-        return self.model_.predict(X).names
+        return self.model_.predict(X, vectors=embeddings).names
 
-    def predict_proba(self, X: Sequence[str]) -> np.ndarray:
+    def predict_proba(self, X: Sequence[str], *, embeddings: Any = None) -> np.ndarray:
         """Return the probability of each category.
 
         Parameters
         ----------
         X : sequence of str
             Texts.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
@@ -294,9 +313,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             Columns in the order of `classes_`. A row sums to 1, and its largest value is that of
             the category that `predict` returns; a row of NaN for an empty text.
         """
-        return self.model_.probabilities(X)
+        return self.model_.probabilities(X, vectors=embeddings)
 
-    def predict_fit(self, X: Sequence[str]) -> np.ndarray:
+    def predict_fit(self, X: Sequence[str], *, embeddings: Any = None) -> np.ndarray:
         """Return the fit score of each text: how well it fits its predicted category.
 
         Every text gets a category, possibly with a high probability even if it fits nowhere. Its
@@ -307,6 +326,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         ----------
         X : sequence of str
             Texts.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
@@ -314,22 +335,24 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             At most 1, higher is better; NaN for an empty text, and for all texts if the model was
             saved by an earlier version.
         """
-        return self.model_.predict(X).fit
+        return self.model_.predict(X, vectors=embeddings).fit
 
-    def predict_fits_nowhere(self, X: Sequence[str]) -> np.ndarray:
+    def predict_fits_nowhere(self, X: Sequence[str], *, embeddings: Any = None) -> np.ndarray:
         """Return which texts fit nowhere, by `outside` or `false_alarms`.
 
         Parameters
         ----------
         X : sequence of str
             Texts.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
         ndarray of bool, shape (n_texts,)
             False for an empty text.
         """
-        marked = self.model_.predict(X).fits_nowhere
+        marked = self.model_.predict(X, vectors=embeddings).fits_nowhere
         if marked is None:
             raise InputError(
                 "the model has no rule for texts that fit nowhere; fit with outside (a share of "
@@ -337,22 +360,24 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             )
         return marked
 
-    def transform(self, X: Sequence[str]) -> np.ndarray:
+    def transform(self, X: Sequence[str], *, embeddings: Any = None) -> np.ndarray:
         """Return the features of texts.
 
         Parameters
         ----------
         X : sequence of str
             Texts.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
         ndarray of float32, shape (n_texts, n_features)
             A row of NaN for an empty text.
         """
-        return self.model_.transform(X)
+        return self.model_.transform(X, vectors=embeddings)
 
-    def score(self, X: Sequence[str], y: Sequence[str | None]) -> float:
+    def score(self, X: Sequence[str], y: Sequence[str | None], *, embeddings: Any = None) -> float:
         """Return the accuracy of `predict`, with novel categories matched one to one.
 
         A known label must be predicted by name. Other labels are matched one to one with novel
@@ -366,6 +391,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             Texts.
         y : sequence of str or None
             The true label of each text, None if it is not known.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, for a model that was fitted on `embeddings`.
 
         Returns
         -------
@@ -373,7 +400,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             From 0 to 1.
         """
         model = self.model_
-        predicted = model.predict(X).names
+        predicted = model.predict(X, vectors=embeddings).names
         truth = check_labels(y, len(predicted))
         labelled = [i for i, label in enumerate(truth) if label is not None]
         if not labelled:
@@ -584,7 +611,13 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         save_model(self.model_, Path(folder))
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | None = None,
+        *,
+        trust_remote_code: bool = False,
+    ) -> Self:
         """Load a model written by `save`, or a run folder.
 
         Parameters
@@ -594,6 +627,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             texts (`labels_`, `history_`, ...).
         device : str, optional
             "cpu", "cuda" or "cuda:N"; by default a GPU if available.
+        trust_remote_code : bool, default False
+            Whether to run code that comes with a frozen encoder.
 
         Returns
         -------
@@ -603,7 +638,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         place = Path(folder)
 
         def read() -> tuple[Model, Result | None]:
-            model = load_model(place, device)
+            model = load_model(place, device, trust_remote_code=trust_remote_code)
             if not (place / "run.json").is_file() or not has_assignments(place):
                 return model, None
             return model, replace(read_run(place), model=model)
@@ -620,3 +655,8 @@ def _one_of(value: Any, other: Any, name: str, other_name: str) -> Any:
     if value is not None and other is not None:
         raise InputError(f"{name} and {other_name} are the same argument; give one of them")
     return other if value is None else value
+
+
+def _validation(texts: Any, labels: Any, embeddings: Any = None) -> Corpus:
+    """Return the validation texts as a corpus."""
+    return Corpus.from_lists(texts, labels, vectors=embeddings)

@@ -28,14 +28,18 @@ from newfound.clustering.n_categories import estimate_categories
 from newfound.config import RunConfig, check_marking
 from newfound.data.corpus import Corpus, check_corpus, check_texts
 from newfound.data.task import make_task
+from newfound.data.vectors import order_notes
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
 from newfound.devices import describe_environment, find_device, seeded
-from newfound.encoding.loading import load_encoder
+from newfound.encoding.loading import Encoder, load_encoder
+from newfound.encoding.vectors.choice import find_frozen
+from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, VectorEncoder
+from newfound.encoding.vectors.scaling import encode_corpus, scaled
 from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
-from newfound.methods import find_method, resolve_config
+from newfound.methods import choose_effort, find_method, resolve_config, trains_layers
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
 from newfound.result import (
@@ -106,33 +110,37 @@ def discover(
     wanted = None if config.n_categories == "auto" else int(config.n_categories)
     notes = check_corpus(corpus, wanted)
     _check_room(corpus, wanted)
+    _check_validation_vectors(corpus, validation)
     check_marking(config.outside, config.false_alarms, labelled=bool(corpus.known))
     device = find_device(config.device)
-    effort = config.effort or ("best" if device.type == "cuda" else "balanced")
-    method_config = resolve_config(config.method, effort, dict(settings or {}))
+    frozen, effort, method_config, more = _choose(config, corpus, settings, device)
+    notes += more
     cache = _cache_folder(config.cache)
     # Random draws go by rows, so the rows of a table are sorted first: its order does not matter.
     order = corpus.sorted_rows
     ordered = corpus.take(order)
-    task = make_task(
-        ordered.texts,
-        ordered.targets,
-        ordered.known,
-        wanted,
-        validation=_validation_part(validation, corpus.known),
-        validation_share=config.validation_share,
-        seed=config.seed,
-    )
+    held = _validation_part(validation, corpus.known)
     stages = stages or Stages(verbose)
     resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
+    if frozen is not None:
+        resolved["encoder"] = frozen.name
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
-        encoder = load_encoder(
-            config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=stages.note
-        )
-        encoder.backbone.to(device)
+        encoder = _load(frozen, config, device, stages.note)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
+        vectors = _vectors(frozen, ordered, stages, cache)
+        task = make_task(
+            ordered.texts,
+            ordered.targets,
+            ordered.known,
+            wanted,
+            validation=None if held is None else (held[0].texts, held[1]),
+            validation_share=config.validation_share,
+            seed=config.seed,
+            vectors=vectors,
+            validation_vectors=None if held is None else _vectors(frozen, held[0], stages, cache),
+        )
         fitted = method.fit(
             task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
         )
@@ -185,7 +193,10 @@ def _result(
     """Assign every text, describe the categories and return the result."""
     with stages.stage("describing"):
         features = encode_ties_alone(
-            model.features, model.prototypes, corpus.texts, fitted.training_features
+            model.features,
+            model.prototypes,
+            corpus.texts if corpus.vectors is None else corpus.vectors,
+            fitted.training_features,
         )
         predicted, _ = assign(features, model.prototypes, model.temperature)
         given = corpus.targets
@@ -305,7 +316,9 @@ def _describe(
     return tuple(described)
 
 
-def predict(model: Model, texts: Sequence[str]) -> Predictions:
+def predict(
+    model: Model, texts: Sequence[str], *, vectors: np.ndarray | None = None
+) -> Predictions:
     """Return the category of each text.
 
     Parameters
@@ -314,12 +327,14 @@ def predict(model: Model, texts: Sequence[str]) -> Predictions:
         The model of a `Result`, or one read by `newfound.storage.model_files.load_model`.
     texts : sequence of str
         An empty text gets no category: index -1, probability NaN, name and kind None.
+    vectors : array-like of shape (N, d), optional
+        Vectors of the texts, for a model that was fitted on vectors of the user.
 
     Returns
     -------
     Predictions
     """
-    return model.predict(texts)
+    return model.predict(texts, vectors=vectors)
 
 
 def estimate(
@@ -352,21 +367,21 @@ def estimate(
     check_corpus(corpus, None)
     stages = stages or Stages(verbose)
     device = find_device(config.device)
-    effort = config.effort or ("best" if device.type == "cuda" else "balanced")
-    method_config = resolve_config(config.method, effort, settings)
+    frozen, _, method_config, notes = _choose(config, corpus, settings, device)
+    stages.notes += notes
     ordered = corpus.take(corpus.sorted_rows)  # as in `discover`
-    task = make_task(ordered.texts, ordered.targets, ordered.known, None, seed=config.seed)
     with seeded(config.seed, device):
-        encoder = load_encoder(
-            config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=stages.note
+        encoder = _load(frozen, config, device, stages.note)
+        method, cache = find_method(config.method), _cache_folder(config.cache)
+        task = make_task(
+            ordered.texts,
+            ordered.targets,
+            ordered.known,
+            None,
+            seed=config.seed,
+            vectors=_vectors(frozen, ordered, stages, cache),
         )
-        encoder.backbone.to(device)
-        method = find_method(config.method)
-        arguments: dict[str, Any] = {
-            "seed": config.seed,
-            "stages": stages,
-            "cache": _cache_folder(config.cache),
-        }
+        arguments: dict[str, Any] = {"seed": config.seed, "stages": stages, "cache": cache}
         if method.estimate is not None:
             return method.estimate(task, encoder, method_config, **arguments)
         features = method.counting_features(task, encoder, method_config, **arguments)
@@ -451,7 +466,7 @@ def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def _validation_part(
     validation: Corpus | None, known: list[str]
-) -> tuple[list[str], np.ndarray] | None:
+) -> tuple[Corpus, np.ndarray] | None:
     """Return the validation texts of known categories, and the index of each text's category."""
     if validation is None:
         return None
@@ -462,7 +477,88 @@ def _validation_part(
             "no validation text has the label of a training text; give texts of known categories"
         )
     targets = np.array([place[str(validation.labels[i])] for i in kept], np.int64)
-    return [validation.texts[i] for i in kept], targets
+    return validation.take(np.array(kept)), targets
+
+
+def _choose(
+    config: RunConfig, corpus: Corpus, settings: Mapping[str, Any] | None, device: torch.device
+) -> tuple[FrozenEncoder | None, str, Any, list[str]]:
+    """Return the frozen encoder if there is one, the effort, the method's settings, and notes."""
+    frozen = find_frozen(config, corpus.vectors)
+    notes = _vector_notes(corpus, config)
+    if frozen is not None and frozen.left_out is not None and config.effort is not None:
+        wanted = resolve_config(config.method, config.effort, settings)
+        if trains_layers(wanted):  # with the backbone of this package
+            notes.append(
+                f"effort {config.effort} trains the encoder {frozen.name}, and leaves out "
+                f"{frozen.left_out}"
+            )
+            frozen = None
+    effort, method_config = choose_effort(
+        config.method,
+        config.effort,
+        settings,
+        frozen=frozen is not None,
+        gpu=device.type == "cuda",
+    )
+    return frozen, effort, method_config, notes
+
+
+def _load(
+    frozen: FrozenEncoder | None,
+    config: RunConfig,
+    device: torch.device,
+    note: Callable[[str], None],
+) -> Encoder | VectorEncoder:
+    """Return the encoder of a run on its device."""
+    if frozen is not None:
+        return VectorEncoder(frozen).to(device)
+    encoder = load_encoder(
+        config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=note
+    )
+    encoder.backbone.to(device)
+    return encoder
+
+
+def _vectors(
+    frozen: FrozenEncoder | None, corpus: Corpus, stages: Stages, cache: Path | None
+) -> np.ndarray | None:
+    """Return the scaled vectors of a corpus, None if the backbone of this package computes them."""
+    if frozen is None:
+        return None
+    if corpus.vectors is not None:
+        return scaled(corpus.vectors)
+    vectors = encode_corpus(frozen, corpus.texts, stages, cache)
+    for note in frozen.notes():
+        stages.note(note)
+    return vectors
+
+
+def _check_validation_vectors(corpus: Corpus, validation: Corpus | None) -> None:
+    """Raise InputError unless validation texts come with vectors like those of the corpus."""
+    if validation is None or (corpus.vectors is None and validation.vectors is None):
+        return
+    if corpus.vectors is None or validation.vectors is None:
+        raise InputError(
+            "either the texts or the validation texts come without vectors; give vectors for both, "
+            "or for neither"
+        )
+    width, other = corpus.vectors.shape[1], validation.vectors.shape[1]
+    if width != other:
+        raise InputError(
+            f"the vectors of the texts have {width:,} dimensions and those of the validation texts "
+            f"{other:,}; compute both with the same embedding model"
+        )
+
+
+def _vector_notes(corpus: Corpus, config: RunConfig) -> list[str]:
+    """Return notes on vectors that the user computed."""
+    if corpus.vectors is None:
+        return []
+    notes = order_notes(corpus.texts, corpus.ids, corpus.vectors)
+    if config.encoder != RunConfig().encoder:
+        notes.append(f"the vectors are given, so the encoder {config.encoder} is not used")
+    return notes
 
 
 def _check_room(corpus: Corpus, n_categories: int | None) -> None:

@@ -21,6 +21,7 @@ from newfound.clustering.assignment import (
 from newfound.clustering.calibration import Answers, answers, calibrated_probabilities
 from newfound.config import check_marking
 from newfound.data.corpus import Corpus, check_texts
+from newfound.data.vectors import vectors_of
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
@@ -191,7 +192,13 @@ class Model:
             return None
         return np.sqrt(squared_distances(self.labelled_prototypes, self.prototypes))
 
-    def transform(self, texts: Sequence[str], advance: "Advance | None" = None) -> np.ndarray:
+    def transform(
+        self,
+        texts: Sequence[str],
+        advance: "Advance | None" = None,
+        *,
+        vectors: Any = None,
+    ) -> np.ndarray:
         """Return the features of texts.
 
         Parameters
@@ -200,22 +207,26 @@ class Model:
             N texts; an empty one has no features.
         advance : callable, optional
             Called with the number of texts done.
+        vectors : array-like of shape (N, d), optional
+            Vectors of the texts, for a model that was fitted on vectors of the user.
 
         Returns
         -------
         ndarray of float32, shape (N, d)
             A row of NaN for an empty text.
         """
-        real, features, _ = self._encode(texts, advance)
+        real, features, _ = self._encode(texts, advance, vectors)
         return _spread(features, real, np.nan)
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    def probabilities(self, texts: Sequence[str], *, vectors: Any = None) -> np.ndarray:
         """Return the probability of each category.
 
         Parameters
         ----------
         texts : sequence of str
             N texts.
+        vectors : array-like of shape (N, d), optional
+            Vectors of the texts, for a model that was fitted on vectors of the user.
 
         Returns
         -------
@@ -223,14 +234,21 @@ class Model:
             Rows sum to 1; the largest value is the probability that `predict` returns. A row of NaN
             for an empty text.
         """
-        real, features, frozen = self._encode(texts, None)
+        real, features, frozen = self._encode(texts, None, vectors)
         index, _ = assign(features, self.prototypes, self.temperature)
         rows = calibrated_probabilities(
             features, self.prototypes, self.temperature, self._evidence(features, frozen, index)
         )
         return _spread(rows, real, np.nan)
 
-    def predict(self, texts: Sequence[str], advance: "Advance | None" = None) -> Predictions:
+    def predict(
+        self,
+        texts: Sequence[str],
+        advance: "Advance | None" = None,
+        *,
+        vectors: Any = None,
+        first_row: int = 0,
+    ) -> Predictions:
         """Return the category of each text: the one with the nearest prototype.
 
         Parameters
@@ -239,12 +257,16 @@ class Model:
             N texts; an empty one, or one of white space only, gets no category.
         advance : callable, optional
             Called with the number of texts done.
+        vectors : array-like of shape (N, d), optional
+            Vectors of the texts, for a model that was fitted on vectors of the user.
+        first_row : int, default 0
+            Number of the first row in messages on vectors.
 
         Returns
         -------
         Predictions
         """
-        real, features, frozen = self._encode(texts, advance)
+        real, features, frozen = self._encode(texts, advance, vectors, first_row)
         found = self.answers(features, frozen)
         index, known = found.index, found.best_known
         fit = np.full(len(features), np.nan, np.float32)
@@ -297,6 +319,11 @@ class Model:
             self.config.get("outside"), self.config.get("false_alarms")
         )
 
+    def notes(self) -> list[str]:
+        """Return what the user should know about the texts encoded so far, such as their cost."""
+        find: Callable[[], list[str]] = getattr(self.features, "notes", list)
+        return find()
+
     def marking(self, outside: float | None = None, false_alarms: float | None = None) -> "Model":
         """Return the model with another rule for texts that fit nowhere.
 
@@ -323,12 +350,24 @@ class Model:
         return replace(self, config={**self.config, **wanted})
 
     def _encode(
-        self, texts: Sequence[str], advance: "Advance | None"
+        self,
+        texts: Sequence[str],
+        advance: "Advance | None",
+        vectors: Any,
+        first_row: int = 0,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return which texts are not empty, bool [N], their features and their frozen vectors."""
         checked = check_texts(texts, keep_empty=True)
         real = np.array([bool(text.strip()) for text in checked], bool)
-        filled = [text for text in checked if text.strip()]
+        filled: list[str] | np.ndarray = [text for text in checked if text.strip()]
+        if vectors is not None:
+            if not getattr(self.features, "takes_vectors", False):
+                raise InputError(
+                    "this model was fitted on texts alone and computes their vectors itself: leave "
+                    "the vectors out (embeddings, --vectors, --vector-column)"
+                )
+            width: int = self.features.width  # type: ignore[attr-defined]
+            filled = vectors_of(vectors, real, width, first_row)
         if self.fit_reference is not None and self.fit_reference.frozen:
             features, frozen = self.features.with_frozen(filled, advance)
         else:
@@ -492,12 +531,16 @@ def with_names(result: Result, names: Mapping[int, str]) -> Result:
 
 
 def encode_ties_alone(
-    feature_map: "FeatureMap", prototypes: np.ndarray, texts: list[str], features: np.ndarray
+    feature_map: "FeatureMap",
+    prototypes: np.ndarray,
+    texts: "Sequence[str] | np.ndarray",
+    features: np.ndarray,
 ) -> np.ndarray:
     """Return the features, with texts at the border of two categories encoded one by one.
 
     The last digits of a text's features depend on the other texts in the batch. Close to a border
-    they could change the prediction, so such texts are encoded alone.
+    they could change the prediction, so such texts are encoded alone. `texts` may also be their
+    vectors [N, d].
     """
     if len(texts) == 1:
         return features
@@ -505,8 +548,12 @@ def encode_ties_alone(
     if not len(rows):
         return features
     features = features.copy()
-    alone = {text: feature_map([text])[0] for text in {texts[row] for row in rows}}
-    features[rows] = [alone[texts[row]] for row in rows]
+    alone: dict[str | int, np.ndarray] = {}
+    for row in rows.tolist():
+        key = row if isinstance(texts, np.ndarray) else texts[row]
+        if key not in alone:
+            alone[key] = feature_map(texts[row : row + 1])[0]
+        features[row] = alone[key]
     return features
 
 

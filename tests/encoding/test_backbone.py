@@ -13,7 +13,7 @@ from newfound.encoding.families import read_architecture
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 
-FAMILIES = ["bert", "roberta", "distilbert", "mpnet"]
+FAMILIES = ["bert", "roberta", "distilbert", "mpnet", "modernbert"]
 
 
 def a_batch() -> tuple[torch.Tensor, torch.Tensor]:

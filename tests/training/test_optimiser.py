@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from newfound.encoding.backbone import Architecture, Backbone
+from newfound.encoding.architecture import Architecture
+from newfound.encoding.backbone import Backbone
 from newfound.encoding.batching import Batch
 from newfound.errors import InputError
 from newfound.training.optimiser import HalfCopies, Optimiser

@@ -107,7 +107,28 @@ def add_tables(command: argparse.ArgumentParser) -> None:
     """Add the tables to read and the flags for their columns and cells."""
     command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="table of texts")
     add_columns(command, ("text", "label", "id"))
+    add_vectors(command)
     add_raw_cells(command)
+
+
+def add_vectors(command: argparse.ArgumentParser, *, several: bool = True) -> None:
+    """Add --vectors and --vector-column, for vectors that the user computed."""
+    rows = "one row per row of the tables, in their order" if several else "one row per row"
+    one = command.add_mutually_exclusive_group()
+    one.add_argument(
+        "--vectors",
+        metavar="FILE",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help=f"vectors of the texts that you computed: a .npy file with {rows} (default: the "
+        "encoder computes them)",
+    )
+    one.add_argument(
+        "--vector-column",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="instead of --vectors: column of a Parquet table with a list of numbers per text",
+    )
 
 
 def add_raw_cells(command: argparse.ArgumentParser) -> None:
@@ -132,6 +153,11 @@ def add_run_flags(
     """
     for name, kind, default, help in settings_of(RunConfig):
         if name in leave_out:
+            continue
+        if kind is bool:
+            command.add_argument(
+                flag_of(name), dest=name, action="store_true", help=(helps or {}).get(name, help)
+            )
             continue
         command.add_argument(
             flag_of(name),

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,12 @@ def naming_endpoint(options: argparse.Namespace) -> "Endpoint | None":
 
 def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
     """Return the tables of a command as one corpus, with notes on how they were read."""
-    return _read(options, options.tables, getattr(options, "id_column", None))
+    return _read(
+        options,
+        options.tables,
+        getattr(options, "id_column", None),
+        vectors=getattr(options, "vectors", None),
+    )
 
 
 def read_validation(
@@ -71,6 +76,11 @@ def read_validation(
     path: Path | None = getattr(options, "validation", None)
     if path is None:
         return None
+    if getattr(options, "vectors", None) is not None:
+        raise InputError(
+            "--vectors holds no vectors of the texts of --validation; write the vectors into a "
+            "column of Parquet tables and name it with --vector-column, or omit --validation"
+        )
     held, notes = _read(options, [path])
     if not set(held.known) & set(corpus.known):
         raise InputError(
@@ -81,9 +91,15 @@ def read_validation(
 
 
 def _read(
-    options: argparse.Namespace, paths: Sequence[Path], id_column: str | None = None
+    options: argparse.Namespace,
+    paths: Sequence[Path],
+    id_column: str | None = None,
+    *,
+    vectors: Path | None = None,
 ) -> tuple["Corpus", list[str]]:
+    """Return tables as one corpus, with the vectors of a file or of a column, and notes."""
     from newfound.data.tables import read_tables
+    from newfound.data.tables.vectors import table_vectors
 
     read = read_tables(
         paths,
@@ -92,4 +108,8 @@ def _read(
         id_column=id_column,
         raw_cells=options.raw_cells,
     )
-    return read.corpus, list(read.notes)
+    column: str | None = getattr(options, "vector_column", None)
+    if vectors is None and column is None:
+        return read.corpus, list(read.notes)
+    found = table_vectors(paths, read.sizes, read.numbers, file=vectors, column=column)
+    return replace(read.corpus, vectors=found), list(read.notes)

@@ -10,7 +10,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import newfound
@@ -29,6 +29,7 @@ from newfound.cli import (
 )
 from newfound.cli.interrupts import catch_signals
 from newfound.cli.printing import printable
+from newfound.encoding.vectors.address import is_address
 from newfound.errors import InputError
 from newfound.redaction import redacted
 from newfound.wording import closest
@@ -115,8 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
-    # The command is stored in the run, so a key in an address is left out.
-    options.command_line = "newfound " + " ".join(shlex.quote(redacted(a)) for a in arguments)
+    options.command_line = "newfound " + " ".join(map(shlex.quote, _without_keys(arguments)))
     if options.run is not bench.run:  # benchmarks measure the library without these settings
         _prepare_process()
     try:
@@ -137,6 +137,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:  # the message states what was written
         _complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
         return 130
+
+
+def _without_keys(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield arguments as they are stored in the run: a key in an address is left out.
+
+    The address of an embedding service holds no key, and its model must not be hidden.
+    """
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        flag, _, value = argument.partition("=")
+        service = value if flag == "--encoder" else argument if before == "--encoder" else ""
+        if is_address(service) and not set("@?") & set(service):
+            yield argument
+        else:
+            yield redacted(argument)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@ from newfound.cli.flags import (
     add_output_flags,
     add_raw_cells,
     add_run_folder,
+    add_vectors,
     new_command,
 )
 from newfound.cli.inputs import marking_options
@@ -67,9 +68,15 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
+    add_vectors(command, several=False)
     add_raw_cells(command)
     add_marking(command)
     add_device(command)
+    command.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="run code that comes with the encoder of the run; only if you trust its author",
+    )
     command.add_argument(
         "--int8",
         action="store_true",
@@ -96,6 +103,12 @@ def run(options: argparse.Namespace) -> None:
         "id_column": getattr(options, "id_column", None),
     }
     piped = options.table == "-"
+    file, column = getattr(options, "vectors", None), getattr(options, "vector_column", None)
+    if piped and (file or column):
+        raise InputError(
+            "vectors belong to the rows of a table (--vectors, --vector-column); name the table "
+            "instead of -"
+        )
     if writer is None and not piped:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
     if writer is None and output.json:
@@ -112,14 +125,17 @@ def run(options: argparse.Namespace) -> None:
     output.notes(notes)
     if writer is None:
         _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
+        output.notes(model.notes())
         return
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
-    count, marked = _write(predicted(model, chunks), writer, table, output)
-    if table is not None:
-        # Some notes are known only after the last row.
-        late = [note for note in table.notes if note not in notes]
-        output.notes(late)
-        notes += late
+    vectors = None
+    if table is not None and (file or column):
+        vectors = _vectors(table, file, column)
+    count, marked = _write(predicted(model, chunks, vectors), writer, table, output)
+    # Some notes are known only after the last row.
+    late = [note for note in (table.notes if table else []) if note not in notes] + model.notes()
+    output.notes(late)
+    notes += late
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
     outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")
@@ -132,7 +148,11 @@ def _load(
     from newfound.storage.model_files import load_model
 
     # int8 runs only on a CPU, which is then the default device; --device cuda is an error.
-    model = load_model(options.folder, getattr(options, "device", "cpu" if options.int8 else None))
+    model = load_model(
+        options.folder,
+        getattr(options, "device", "cpu" if options.int8 else None),
+        trust_remote_code=options.trust_remote_code,
+    )
     if outside is not None or false_alarms is not None:
         model = model.marking(outside, false_alarms)
     if not options.int8:
@@ -159,10 +179,27 @@ def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
     return converted, str(agreement)
 
 
-def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
-    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category."""
+def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Iterator["np.ndarray"]:
+    """Return an iterator over the vectors of a table's rows, chunk by chunk."""
+    from newfound.data.tables.vectors import stream_vectors
+
+    return stream_vectors(table.source.path, table.rows, table.chunk, file=file, column=column)
+
+
+def predicted(
+    model: "Model",
+    chunks: Iterable["TableChunk"],
+    vectors: Iterator["np.ndarray"] | None = None,
+) -> Iterator[Rows]:
+    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category.
+
+    `vectors` yields the vectors of each chunk, if the user computed them.
+    """
+    before = 0
     for chunk in chunks:
-        found = model.predict(chunk.texts)
+        part = None if vectors is None else next(vectors)
+        found = model.predict(chunk.texts, vectors=part, first_row=before + 1)
+        before += len(chunk.texts)
         marked: list[str | None] = [None] * len(found)
         if found.fits_nowhere is not None:
             marked = [

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from newfound.data.vectors import check_vectors
 from newfound.errors import InputError
 from newfound.wording import plural
 
@@ -26,6 +27,8 @@ class Corpus:
     labels : list of str or None
         None where a text is unlabelled.
     ids : list of str
+    vectors : ndarray of shape (N, d), optional
+        Vectors of the texts that the user computed; by default an encoder computes them.
 
     Examples
     --------
@@ -38,6 +41,7 @@ class Corpus:
     texts: list[str]
     labels: list[str | None]
     ids: list[str]
+    vectors: np.ndarray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not len(self.texts) == len(self.labels) == len(self.ids):
@@ -65,7 +69,7 @@ class Corpus:
         texts, labels, ids = (
             [column[row] for row in rows.tolist()] for column in (self.texts, self.labels, self.ids)
         )
-        return Corpus(texts, labels, ids)
+        return Corpus(texts, labels, ids, None if self.vectors is None else self.vectors[rows])
 
     @property
     def sorted_rows(self) -> np.ndarray:
@@ -86,6 +90,7 @@ class Corpus:
         texts: Iterable[Any],
         labels: Iterable[Any] | None = None,
         ids: Iterable[Any] | None = None,
+        vectors: Any = None,
     ) -> "Corpus":
         """Build a corpus from lists, NumPy arrays or pandas columns.
 
@@ -97,6 +102,8 @@ class Corpus:
             strings. By default, all texts are unlabelled.
         ids : iterable, optional
             Unique ids; "1", "2", ... by default.
+        vectors : array-like of shape (N, d), optional
+            Vectors of the texts; by default an encoder computes them.
 
         Returns
         -------
@@ -105,7 +112,7 @@ class Corpus:
         Raises
         ------
         InputError
-            If a text, a label or an id is invalid, or the lengths differ.
+            If a text, a label, an id or a vector is invalid, or the lengths differ.
         """
         checked = check_texts(texts)
         names = range(1, len(checked) + 1) if ids is None else _items(ids, "ids")
@@ -121,6 +128,7 @@ class Corpus:
             texts=checked,
             labels=given,
             ids=[str(name) for name in names],
+            vectors=None if vectors is None else check_vectors(vectors, len(checked)),
         )
         if len(set(corpus.ids)) < len(corpus):
             first = next(name for name, count in Counter(corpus.ids).items() if count > 1)

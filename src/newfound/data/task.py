@@ -25,6 +25,10 @@ class Task:
         Texts of known categories; may be empty.
     validation_targets : ndarray of shape [V], int64
         Labels of the validation texts, as indices into `known`.
+    vectors : ndarray of shape [N, d], float16, optional
+        Scaled vectors of the texts, if a frozen encoder or the user computed them.
+    validation_vectors : ndarray of shape [V, d], float16, optional
+        Those of the validation texts.
     """
 
     texts: list[str]
@@ -34,6 +38,8 @@ class Task:
     learnable: np.ndarray
     validation_texts: list[str]
     validation_targets: np.ndarray
+    vectors: np.ndarray | None = None
+    validation_vectors: np.ndarray | None = None
 
     @property
     def labelled(self) -> np.ndarray:
@@ -53,6 +59,8 @@ def make_task(
     n_categories: int | None,
     *,
     validation: tuple[Sequence[str], np.ndarray] | None = None,
+    vectors: np.ndarray | None = None,
+    validation_vectors: np.ndarray | None = None,
     validation_share: float = 0.15,
     seed: int = 0,
 ) -> Task:
@@ -69,6 +77,10 @@ def make_task(
         None lets the method estimate the number.
     validation : tuple of (texts, targets), optional
         Validation texts; by default, they are held out from the labelled texts.
+    vectors : ndarray of shape [N, d], float16, optional
+        Scaled vectors of the texts.
+    validation_vectors : ndarray of shape [V, d], float16, optional
+        Those of `validation`.
     validation_share : float
         Share of each category's labelled texts to hold out. A category with fewer than five keeps
         all of them, because each is worth more in training. Held-out texts keep their label for
@@ -84,7 +96,15 @@ def make_task(
     learnable = targets >= 0
     if validation is not None:
         return Task(
-            texts, targets, list(known), n_categories, learnable, list(validation[0]), validation[1]
+            texts,
+            targets,
+            list(known),
+            n_categories,
+            learnable,
+            list(validation[0]),
+            validation[1],
+            vectors,
+            validation_vectors,
         )
     rng = np.random.default_rng(seed)
     held: list[int] = []
@@ -103,4 +123,6 @@ def make_task(
         learnable,
         [texts[i] for i in held],
         targets[held],
+        vectors,
+        None if vectors is None else vectors[held],
     )

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from newfound.describing.names import same_name
-from newfound.describing.timed_request import TooLongError, post
 from newfound.errors import InputError
 from newfound.redaction import redacted
 from newfound.result import Category
+from newfound.timed_request import TooLongError, post
 from newfound.wording import plural
 
 LONGEST_NAME = 60  # characters of a name

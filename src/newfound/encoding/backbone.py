@@ -6,121 +6,11 @@ to start at any layer (see `feature_cache`) and to run as CUDA graphs, and it im
 torch. Tests compare each family with the transformers library.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from newfound.encoding.weights import check_shape
-from newfound.errors import DamagedFileError
-from newfound.files import check_fields
-
-SIZES = ("vocabulary", "width", "layers", "heads", "inner", "positions")
-MIN_POSITIONS = 3  # of a text with one token between two special ones
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Sizes and options of a backbone, which are saved with its weights."""
-
-    vocabulary: int
-    width: int
-    layers: int
-    heads: int
-    inner: int
-    positions: int
-    activation: str = "gelu"
-    norm_epsilon: float = 1e-12
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    relative_buckets: int = 0  # MPNet's relative position bias; 0 = none
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict for a JSON file."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any], where: str) -> "Architecture":
-        """Return the architecture from `to_dict`, or raise DamagedFileError about file `where`."""
-        unknown = value.keys() - {field.name for field in fields(cls)}
-        if unknown:
-            raise DamagedFileError(f"{where} does not describe an encoder")
-        check_fields(value, dict.fromkeys(SIZES, int), where)
-        shape = cls(**value)
-        shape.check(where)
-        return shape
-
-    def check(self, where: str) -> None:
-        """Raise DamagedFileError about file `where` if no encoder can have these sizes."""
-        numbers = ("norm_epsilon", "dropout", "attention_dropout")
-        kinds: dict[str, type | tuple[type, ...]] = {
-            **dict.fromkeys((*SIZES, "relative_buckets"), int),
-            **dict.fromkeys(numbers, (int, float)),
-            "activation": str,
-        }
-        check_fields(asdict(self), kinds, where)
-        if self.activation not in ACTIVATIONS:
-            raise DamagedFileError(f"{where} has the activation {self.activation[:40]!r}")
-        if min(getattr(self, name) for name in SIZES) < 1 or self.width % self.heads:
-            raise DamagedFileError(f"{where} has sizes that no encoder can have")
-        if self.positions < MIN_POSITIONS or self.relative_buckets not in (0, *range(4, 4096)):
-            raise DamagedFileError(f"{where} has positions that no encoder can have")
-        if not 0 < self.norm_epsilon < 1 or not all(
-            0 <= share < 1 for share in (self.dropout, self.attention_dropout)
-        ):
-            raise DamagedFileError(f"{where} has a dropout or an epsilon out of range")
-
-    def weights(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the name and the shape of each weight of the backbone, layer by layer."""
-        yield "words.weight", (self.vocabulary, self.width)
-        yield "positions.weight", (self.positions, self.width)
-        yield from _with_bias("norm", (self.width,))
-        if self.relative_buckets:
-            yield "relative.weight", (self.relative_buckets, self.heads)
-        for number in range(self.layers):
-            for name, shape in {
-                "qkv": (3 * self.width, self.width),
-                "out": (self.width, self.width),
-                "attention_norm": (self.width,),
-                "up": (self.inner, self.width),
-                "down": (self.width, self.inner),
-                "output_norm": (self.width,),
-            }.items():
-                yield from _with_bias(f"layers.{number}.{name}", shape)
-
-
-def _with_bias(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the names and the shapes of a weight and its bias."""
-    yield f"{name}.weight", shape
-    yield f"{name}.bias", shape[:1]
-
-
-def check_backbone(
-    shape: Architecture, weights: Mapping[str, Tensor], prefix: str, where: str
-) -> None:
-    """Raise DamagedFileError unless the weights are those of such a backbone.
-
-    To be called before a `Backbone` is built, which allocates what the architecture states.
-    """
-    for name, size in shape.weights():
-        if prefix + name not in weights:
-            raise DamagedFileError(f"{where} has no {prefix + name!r}")
-        check_shape(weights[prefix + name], size, f"{where}: {name}")
-    words = weights[f"{prefix}words.weight"]
-    if not words.sum() and not words.any():  # the sum is quicker
-        raise DamagedFileError(f"{where}: words.weight is all zeros")
-
-
-ACTIVATIONS = {
-    "gelu": F.gelu,
-    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "relu": F.relu,
-}
-
+from newfound.encoding.architecture import ACTIVATIONS, Architecture
 
 # In training on a GPU, rows of up to this many tokens use unfused attention (`attend`). For short
 # rows its forward and backward passes are faster than the fused kernels, which are made for long
@@ -226,6 +116,10 @@ class Backbone(nn.Module):
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.shape = shape
+        self.build(shape)
+
+    def build(self, shape: Architecture) -> None:
+        """Add the modules; the weights are not initialised."""
         self.words = Embedding(shape.vocabulary, shape.width)
         # Positions count from 0; segment embeddings (always segment 0 here) are folded in on load.
         self.positions = Embedding(shape.positions, shape.width)
@@ -235,6 +129,13 @@ class Backbone(nn.Module):
             Embedding(shape.relative_buckets, shape.heads) if shape.relative_buckets else None
         )
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+
+    def frozen_parts(self, count: int) -> list[nn.Module]:
+        """Return the modules before and in the first `count` layers."""
+        parts: list[nn.Module] = [self.words, self.positions, self.norm]
+        if self.relative is not None:
+            parts.append(self.relative)
+        return parts + list(self.layers[:count])
 
     def embed(self, ids: Tensor, offsets: Tensor | None = None) -> Tensor:
         """Return the embeddings [batch, length, width] of token ids [batch, length].

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from newfound.encoding.backbone import ACTIVATIONS, Architecture
+from newfound.encoding.architecture import ACTIVATIONS, Architecture, Modern
 from newfound.encoding.weights import check_shape
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import check_fields
@@ -50,6 +50,15 @@ _DISTILBERT_WORD_HEAD = {
     "norm": "vocab_layer_norm",
     "bias": "vocab_projector.bias",
 }
+_MODERN_LAYER: dict[str, str | tuple[str, ...]] = {
+    "attention_norm": "attn_norm",
+    "qkv": "attn.Wqkv",
+    "out": "attn.Wo",
+    "output_norm": "mlp_norm",
+    "up": "mlp.Wi",
+    "down": "mlp.Wo",
+}
+_MODERN_WORD_HEAD = {"dense": "head.dense", "norm": "head.norm", "bias": "decoder.bias"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ class Family:
 
 _BERT = Family("encoder.layer", _BERT_LAYER, _BERT_WORD_HEAD)
 _ROBERTA = Family("encoder.layer", _BERT_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True)
+MODERN_BIASES = ("attention_bias", "mlp_bias", "norm_bias")  # that published models do not have
+WHERE = "config.json"
 FAMILIES = {
     "bert": _BERT,
     "roberta": _ROBERTA,
@@ -71,6 +82,7 @@ FAMILIES = {
     "camembert": _ROBERTA,
     "mpnet": Family("encoder.layer", _MPNET_LAYER, _ROBERTA_WORD_HEAD, skips_positions=True),
     "distilbert": Family("transformer.layer", _DISTILBERT_LAYER, _DISTILBERT_WORD_HEAD),
+    "modernbert": Family("layers", _MODERN_LAYER, _MODERN_WORD_HEAD),
 }
 
 
@@ -93,21 +105,12 @@ def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
     InputError
         If the encoder is of an unsupported type.
     """
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise InputError(
-            f"the encoder {where} is of type {str(family)[:40]!r}, which newfound does not "
-            f"support; choose one of type {', '.join(sorted(FAMILIES))}"
-        )
-    activation = config.get("hidden_act", config.get("activation", "gelu"))
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise InputError(f"the encoder {where} has an activation that newfound does not support")
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        raise InputError(
-            f"the encoder {where} has relative positions, which newfound does not support"
-        )
+    problem = unsupported(config)
+    if problem is not None:
+        raise InputError(f"the encoder {where} {problem}")
+    shapes = {"distilbert": _distilbert_shape, "modernbert": _modern_shape}
     try:
-        shape = _distilbert_shape(config) if family == "distilbert" else _shape(config, family)
+        shape = shapes.get(config["model_type"], _shape)(config)
         shape.check("config.json")
     except KeyError as missing:
         raise InputError(f"the config.json of the encoder {where} has no {missing}") from missing
@@ -116,6 +119,74 @@ def read_architecture(config: Mapping[str, Any], where: str) -> Architecture:
             f"the config.json of the encoder {where} is damaged ({error}); save the encoder again"
         ) from error
     return shape
+
+
+def unsupported(config: Mapping[str, Any]) -> str | None:
+    """Return why the backbone cannot run an encoder with this config.json; None if it can."""
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
+        return (
+            f"is of type {str(family)[:40]!r}, which newfound does not support; choose one of type "
+            f"{', '.join(sorted(FAMILIES))}"
+        )
+    names = ("hidden_act", "activation", "hidden_activation")
+    activation = next((config[name] for name in names if name in config), "gelu")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        return "has an activation that newfound does not support"
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        return "has relative positions, which newfound does not support"
+    if family == "modernbert" and any(config.get(name) for name in MODERN_BIASES):
+        return "has biases, which newfound does not support in this family"
+    if family == "modernbert" and any(
+        rope.get("rope_type", "default") != "default" for rope in _ropes(config)
+    ):
+        return "has scaled rotary positions, which newfound does not support"
+    return None
+
+
+def _ropes(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return ModernBERT's settings of rotary positions: of all layers, then of local ones."""
+    given = config.get("rope_parameters")
+    named = given if isinstance(given, dict) else {}
+    found = [named.get(name) for name in ("full_attention", "sliding_attention")]
+    return [rope if isinstance(rope, dict) else {} for rope in found]
+
+
+def _modern_shape(config: Mapping[str, Any]) -> Architecture:
+    """Return the architecture in a config.json of the type modernbert."""
+    layers = config["num_hidden_layers"]
+    every = config.get("global_attn_every_n_layers", 3)
+    window = config.get("local_attention", 128)
+    given = {"num_hidden_layers": layers, "global_attn_every_n_layers": every}
+    check_fields(
+        {**given, "local_attention": window}, dict.fromkeys([*given, "local_attention"], int), WHERE
+    )
+    kinds = config.get("layer_types")
+    if not isinstance(kinds, list):  # as older versions of the library wrote it
+        kinds = ["near" if i % max(1, every) else "full_attention" for i in range(layers)]
+    everywhere, nearby = _ropes(config)
+    modern = Modern.from_dict(
+        {
+            "global_layers": [i for i, kind in enumerate(kinds) if kind == "full_attention"],
+            "window": window // 2,
+            "global_base": everywhere.get("rope_theta", config.get("global_rope_theta", 160_000.0)),
+            "local_base": nearby.get("rope_theta", config.get("local_rope_theta", 10_000.0)),
+        },
+        WHERE,
+    )
+    return Architecture(
+        vocabulary=config["vocab_size"],
+        width=config["hidden_size"],
+        layers=layers,
+        heads=config["num_attention_heads"],
+        inner=config["intermediate_size"],
+        positions=config["max_position_embeddings"],
+        activation=config.get("hidden_activation", "gelu"),
+        norm_epsilon=config.get("norm_eps", 1e-5),
+        dropout=config.get("mlp_dropout", 0.0),
+        attention_dropout=config.get("attention_dropout", 0.0),
+        modern=modern,
+    )
 
 
 def _distilbert_shape(config: Mapping[str, Any]) -> Architecture:
@@ -133,9 +204,9 @@ def _distilbert_shape(config: Mapping[str, Any]) -> Architecture:
     )
 
 
-def _shape(config: Mapping[str, Any], family: str) -> Architecture:
+def _shape(config: Mapping[str, Any]) -> Architecture:
     """Return the architecture in a config.json of another type."""
-    skipped = 0
+    skipped, family = 0, config["model_type"]
     check_fields(config, {"max_position_embeddings": int}, "config.json")
     if FAMILIES[family].skips_positions:  # MPNet's padding id is 1 whatever its config states
         padding = 1 if family == "mpnet" else config.get("pad_token_id", 1)
@@ -178,7 +249,7 @@ def convert_weights(
     word_head : dict of str to Tensor, or None
         State dict of `MaskedWordHead`, if the weights have one.
     """
-    prefix = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
+    prefix = re.compile(r"^(bert|roberta|mpnet|distilbert|model)\.")
     renamed = {
         prefix.sub("", key)
         .replace("LayerNorm.gamma", "LayerNorm.weight")
@@ -187,7 +258,8 @@ def convert_weights(
         if value.is_floating_point()
     }
     try:
-        backbone = dict(_backbone_weights(family, shape, renamed))
+        found = _backbone_weights if shape.modern is None else _modern_weights
+        backbone = dict(found(family, shape, renamed))
         return backbone, _word_head_weights(family, shape, renamed)
     except KeyError as missing:
         raise InputError(
@@ -207,6 +279,10 @@ def _word_head_weights(
     parts = family.word_head
     if f"{parts['dense']}.weight" not in stored or parts["bias"] not in stored:
         return None
+    stored = dict(stored)
+    if shape.modern is not None:  # without biases
+        for name in ("dense", "norm"):
+            stored.setdefault(f"{parts[name]}.bias", torch.zeros(shape.width))
     found = {
         f"{ours}.{kind}": stored[f"{parts[ours]}.{kind}"]
         for ours in ("dense", "norm")
@@ -217,6 +293,25 @@ def _word_head_weights(
         square = (shape.width, shape.width) if name == "dense.weight" else (shape.width,)
         check_shape(weight, (shape.vocabulary,) if name == "bias" else square, name)
     return {name: weight.clone() for name, weight in found.items()}
+
+
+def _modern_weights(
+    family: Family, shape: Architecture, stored: Mapping[str, Tensor]
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the name and the value of each weight of a ModernBERT, after checking its shape."""
+    places = {
+        "words.weight": "embeddings.tok_embeddings.weight",
+        "norm.weight": "embeddings.norm.weight",
+        "final_norm.weight": "final_norm.weight",
+    }
+    for ours, size in shape.weights():
+        if ours.startswith("layers."):
+            _, number, name, _ = ours.split(".")
+            theirs = f"{family.layer_at}.{number}.{family.layer[name]}.weight"
+        else:
+            theirs = places[ours]
+        check_shape(stored[theirs], size, theirs)
+        yield ours, stored[theirs].clone()
 
 
 def _backbone_weights(

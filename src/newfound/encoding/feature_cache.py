@@ -14,9 +14,11 @@ from newfound.encoding.array_files import HEADER, Note, new_array, read_array, s
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
 from newfound.encoding.kept_batches import KeptBatches
+from newfound.encoding.vectors.features import VectorFeatures
 from newfound.encoding.workers import run_batches
 from newfound.progress import Advance
 
+TrainableFeatures = EncoderFeatures | VectorFeatures  # what a method trains
 MEMORY_LIMIT = 4 * 2**30  # bytes; larger caches are memory-mapped
 
 
@@ -78,9 +80,10 @@ class Inputs:
 
 
 def run_frozen(
-    model: EncoderFeatures,
+    model: TrainableFeatures,
     tokens: Ragged,
     *,
+    vectors: np.ndarray | None = None,
     folder: Path | None = None,
     memory_limit: int = MEMORY_LIMIT,
     advance: Advance | None = None,
@@ -91,9 +94,12 @@ def run_frozen(
 
     Parameters
     ----------
-    model : EncoderFeatures
+    model : EncoderFeatures or VectorFeatures
     tokens : Ragged
         Tokenised texts.
+    vectors : ndarray of shape [N, d], float16, optional
+        Scaled vectors of the texts, where a frozen encoder or the user computed them; they are all
+        that is needed.
     folder : Path, optional
         Folder that caches the result for later runs, under a hash of weights, layers and texts.
     memory_limit : int
@@ -111,6 +117,11 @@ def run_frozen(
     """
     checkpoints = checkpoints or Checkpoints()
     lengths, device = tokens.lengths, model.device
+    if vectors is not None:
+        if advance:
+            advance(len(vectors))
+        return Inputs(torch.from_numpy(vectors).to(device), lengths, device)
+    assert isinstance(model, EncoderFeatures)
     if model.frozen_layers < 0:
         return Inputs(tokens.to(device), lengths, device)
     pooled = model.pooled
@@ -202,7 +213,7 @@ def _key(model: EncoderFeatures, tokens: Ragged) -> str:
 
 @torch.inference_mode()
 def features_of(
-    model: EncoderFeatures | PointFeatures,
+    model: TrainableFeatures | PointFeatures,
     inputs: Inputs,
     rows: np.ndarray | None = None,
     *,
@@ -213,7 +224,7 @@ def features_of(
 
     Parameters
     ----------
-    model : EncoderFeatures or PointFeatures
+    model : EncoderFeatures, PointFeatures or VectorFeatures
     inputs : Inputs
     rows : ndarray of shape [R], optional
         Rows to compute; all by default.

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from newfound.encoding.backbone import MIN_POSITIONS, Architecture, Backbone, check_backbone
+from newfound.encoding.architecture import MIN_POSITIONS, Architecture, check_backbone
 from newfound.encoding.batching import Cells, Ragged, plan_batches, tokenize
+from newfound.encoding.heads import HEADS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
+from newfound.encoding.modern_backbone import make_backbone
 from newfound.encoding.weights import load_weights, parse_tensors
 from newfound.encoding.workers import run_batches
 from newfound.errors import DamagedFileError
@@ -30,7 +31,6 @@ from newfound.files import (
 )
 from newfound.progress import Advance
 
-SMALL_INNER = 256  # inner width of a small residual head
 TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens per batch when encoding
 # Fields of encoder.json.
 SAVED: dict[str, type | tuple[type, ...]] = {
@@ -46,15 +46,18 @@ SAVED: dict[str, type | tuple[type, ...]] = {
 
 
 class FeatureMap(Protocol):
-    """A function from texts to features, which every method has."""
+    """A function from texts to features, which every method has.
+
+    If the user computes the vectors of texts, an array of them [N, w] takes the place of the texts.
+    """
 
     kind: str
 
-    def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
+    def __call__(self, texts: Any, advance: Advance | None = None) -> np.ndarray:
         """Return the features [N, d] of texts, float32."""
 
     def with_frozen(
-        self, texts: Sequence[str], advance: Advance | None = None
+        self, texts: Any, advance: Advance | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Features, and the vectors float32 [N, w] that training did not change, if there are."""
 
@@ -62,46 +65,7 @@ class FeatureMap(Protocol):
         """Write everything that `load` needs."""
 
 
-class TanhHead(nn.Module):
-    """The released DPN's head: dropout(tanh(Linear(pooled)))."""
-
-    def __init__(self, width: int, dropout: float = 0.1) -> None:
-        super().__init__()
-        self.dense = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, pooled: Tensor) -> Tensor:
-        return self.dropout(torch.tanh(self.dense(pooled)))
-
-
-class ResidualHead(nn.Module):
-    """A small MLP added to the pooled vector, initialised as the identity."""
-
-    def __init__(self, width: int, inner: int = 512, dropout: float = 0.1) -> None:
-        super().__init__()
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
-        self.dropout = nn.Dropout(dropout)
-        nn.init.zeros_(self.down.weight)
-        nn.init.zeros_(self.down.bias)
-
-    def forward(self, pooled: Tensor, views: int = 1) -> Tensor:
-        """Return [views B, width] from pooled [B, width], each view with its own dropout."""
-        inner = F.gelu(self.up(pooled))  # the same for all views
-        if views > 1:
-            pooled, inner = pooled.repeat(views, 1), inner.repeat(views, 1)
-        return pooled + self.down(self.dropout(inner))
-
-
-HEADS: dict[str, Any] = {
-    "none": lambda width: nn.Identity(),
-    "tanh": TanhHead,
-    "residual": ResidualHead,
-    "small-residual": lambda width: ResidualHead(width, SMALL_INNER),
-}
-
-
-class EncoderFeatures(nn.Module):
+class EncoderFeatures(HeadFeatures):
     """A feature map of an encoder, a head and, for some methods, logits.
 
     Parameters
@@ -132,10 +96,8 @@ class EncoderFeatures(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.backbone = encoder.backbone
-        self.head_name = head
-        self.head: nn.Module = HEADS[head](self.backbone.shape.width)
-        self.logits: nn.Linear | None = nn.Linear(self.width, logits) if logits else None
-        self.normalise = normalise
+        self.width = self.backbone.shape.width
+        self.set_head(head, normalise, logits)
         self.special: Tensor  # ids of special tokens, on the device of the model
         special = torch.tensor(encoder.special_ids, dtype=torch.int64)
         self.register_buffer("special", special, persistent=False)
@@ -143,25 +105,14 @@ class EncoderFeatures(nn.Module):
         self.freeze(frozen_layers)
 
     @property
-    def width(self) -> int:
-        """Width of the head's output, which classifiers read."""
-        return self.backbone.shape.width
-
-    @property
-    def outputs(self) -> int:
-        """Width of a feature: that of the head, or the number of logits."""
-        return self.width if self.logits is None else self.logits.out_features
-
-    @property
     def device(self) -> torch.device:
         """Device of the weights."""
         return self.backbone.words.weight.device
 
-    def add_logits(self, count: int) -> nn.Linear:
-        """Add a layer of `count` logits, which become the features, without normalisation."""
-        self.logits = nn.Linear(self.width, count).to(self.device)
-        self.normalise = False
-        return self.logits
+    @property
+    def layers(self) -> int:
+        """Number of layers of the backbone."""
+        return self.backbone.shape.layers
 
     def freeze(self, frozen_layers: int) -> None:
         """Make trainable what is above the first `frozen_layers` layers, and freeze the rest."""
@@ -174,11 +125,7 @@ class EncoderFeatures(nn.Module):
         """Return the frozen modules of the backbone."""
         if self.frozen_layers < 0:
             return []
-        backbone = self.backbone
-        parts: list[nn.Module] = [backbone.words, backbone.positions, backbone.norm]
-        if backbone.relative is not None:
-            parts.append(backbone.relative)
-        return parts + list(backbone.layers[: self.frozen_layers])
+        return self.backbone.frozen_parts(self.frozen_layers)
 
     def train(self, mode: bool = True) -> "EncoderFeatures":
         """Set training mode, except for frozen modules, which stay in evaluation mode."""
@@ -222,20 +169,9 @@ class EncoderFeatures(nn.Module):
             return self.head(states.float())
         return self.head(pool(self.upper(states, where), where, self.encoder.pooling).float())
 
-    def views_of(self, pooled: Tensor, views: int) -> Tensor:
-        """Return raw features [views B, width] of pooled vectors, each view with own dropout."""
-        if isinstance(self.head, ResidualHead):
-            return self.head(pooled.float(), views)
-        return self.head(pooled.float().repeat(views, 1))
-
     def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
         """Return the embeddings of token ids."""
         return self.backbone.embed(ids, where.offset if isinstance(where, Cells) else None)
-
-    def finish(self, raw: Tensor) -> Tensor:
-        """Return features from raw ones: apply logits and normalisation, if configured."""
-        last = raw if self.logits is None else self.logits(raw)
-        return F.normalize(last.float(), dim=-1) if self.normalise else last.float()
 
     @torch.inference_mode()
     def encode_tokens(
@@ -325,7 +261,7 @@ class EncoderFeatures(nn.Module):
         last = weights.get("logits.weight")
         if (None if last is None else len(last)) != logits or isinstance(logits, bool):
             raise DamagedFileError(f"encoder.json: 'logits' cannot be {str(logits)[:40]!r}")
-        backbone = Backbone(shape)
+        backbone = make_backbone(shape)
         encoder = Encoder(
             name=settings["encoder"],
             backbone=backbone,
@@ -348,7 +284,7 @@ class EncoderFeatures(nn.Module):
         return features.eval()
 
 
-class PointFeatures(nn.Module):
+class PointFeatures(HeadFeatures):
     """A residual head on fixed vectors, one per text; features have unit length.
 
     Parameters
@@ -362,24 +298,16 @@ class PointFeatures(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.head = ResidualHead(width, SMALL_INNER)
+        self.set_head("small-residual", True, None)
 
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
-        return self.head.up.weight.device
+        return next(self.head.parameters()).device
 
     def from_states(self, states: Tensor, where: Tensor | Cells | None = None) -> Tensor:
         """Return raw features [B, width] of vectors [B, width]."""
         return self.head(states.float())
-
-    def views_of(self, pooled: Tensor, views: int) -> Tensor:
-        """Return raw features [views B, width], each view with its own dropout."""
-        return self.head(pooled.float(), views)
-
-    def finish(self, raw: Tensor) -> Tensor:
-        """Return features from raw ones, scaled to unit length."""
-        return F.normalize(raw.float(), dim=-1)
 
 
 def _visible(where: Tensor | Cells) -> Tensor:

@@ -152,7 +152,8 @@ def int8_features(
     original = features.original if isinstance(features, Int8Features) else features
     if not isinstance(original, EncoderFeatures):
         raise InputError(
-            "int8 needs a method with an encoder, and this model has none: leave int8 out"
+            "int8 needs an encoder that newfound runs itself, and this model has none: leave int8 "
+            "out"
         )
     if original.device.type != "cpu":
         raise InputError("int8 runs on a CPU only; choose the device cpu or leave int8 out")

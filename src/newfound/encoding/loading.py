@@ -3,17 +3,21 @@
 import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from newfound.encoding.backbone import Backbone, check_backbone
+from newfound.encoding.architecture import check_backbone
+from newfound.encoding.backbone import Backbone
+from newfound.encoding.batching import Ragged, tokenize
 from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
+from newfound.encoding.modern_backbone import make_backbone
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, parse_json, read_regular
@@ -69,6 +73,20 @@ class Encoder:
     special_ids: tuple[int, ...]
     word_head: dict[str, Tensor] | None
     fingerprint: str
+
+    @property
+    def layers(self) -> int:
+        """Number of layers, which can be trained."""
+        return self.backbone.shape.layers
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return self.backbone.words.weight.device
+
+    def tokens(self, texts: Sequence[str]) -> Ragged:
+        """Return the tokenised texts, truncated to `max_tokens`."""
+        return tokenize(self.tokenizer, texts, self.max_tokens)
 
 
 def load_encoder(
@@ -130,7 +148,7 @@ def load_encoder(
         check_finite(stored, "model.safetensors")
         weights, word_head = convert_weights(FAMILIES[config["model_type"]], shape, stored, name)
         check_backbone(shape, weights, "", "model.safetensors")
-    backbone = Backbone(shape)
+    backbone = make_backbone(shape)
     backbone.load_state_dict(weights)
     with _damage_reported(folder / "tokenizer.json"):
         tokenizer = parse_tokenizer(
@@ -230,8 +248,10 @@ def _check_templates(tokenizer: dict[str, Any]) -> None:
                 raise DamagedFileError(f"the tokeniser's template has no token {name[:40]!r}")
 
 
-def find_folder(name: str) -> Path:
+def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     """Return the folder of an encoder: by short name, as a folder, or from the Hub.
+
+    `files` are patterns of what is downloaded from the Hub.
 
     A short name takes precedence over a folder of that name in the working directory, so that a
     folder that is there by accident changes no result; `./minilm` names the folder.
@@ -246,10 +266,10 @@ def find_folder(name: str) -> Path:
     hub_id = known.get("hub", name)
     if name not in SHORT_NAMES and hub_id.count("/") > 1:
         raise InputError(f"the encoder folder {name} does not exist")
-    return _from_hub(name, hub_id)
+    return _from_hub(name, hub_id, files)
 
 
-def _from_hub(name: str, hub_id: str) -> Path:
+def _from_hub(name: str, hub_id: str, files: Sequence[str]) -> Path:
     """Return the folder of a downloaded encoder."""
     try:
         from huggingface_hub import snapshot_download
@@ -261,7 +281,7 @@ def _from_hub(name: str, hub_id: str) -> Path:
             )
         ) from None
     try:
-        return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
+        return Path(snapshot_download(hub_id, allow_patterns=list(files)))
     except Exception as error:
         hint = ", or install newfound[offline]" if name == "minilm" else ""
         raise InputError(

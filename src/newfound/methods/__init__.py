@@ -202,3 +202,62 @@ def resolve_config(name: str, effort: str, changes: Mapping[str, Any] | None) ->
     method = find_method(name)
     config = override(method.config(), dict(method.efforts.get(effort, {})), f"method {name}")
     return override(config, dict(changes or {}), f"method {name}")
+
+
+def trains_layers(config: Any) -> bool:
+    """Return whether a method with this configuration trains layers of the encoder."""
+    names = ("trainable_layers", "pretrain_layers")
+    return any(getattr(config, name, 0) != 0 for name in names)
+
+
+def choose_effort(
+    name: str, effort: str | None, changes: Mapping[str, Any] | None, *, frozen: bool, gpu: bool
+) -> tuple[str, Any]:
+    """Return the effort of a run and the method's configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    effort : str or None
+        As the user gave it; None chooses one.
+    changes : mapping, optional
+        Settings that the user changed.
+    frozen : bool
+        Whether there are only vectors, so that no layer can be trained.
+    gpu : bool
+        Whether the run has a GPU.
+
+    Returns
+    -------
+    effort : str
+    config : object
+
+    Raises
+    ------
+    InputError
+        If there are only vectors and the method cannot work on them, or not with this effort.
+    """
+    if not frozen:
+        effort = effort or ("best" if gpu else "balanced")
+        return effort, resolve_config(name, effort, changes)
+    if not find_method(name).keeps_encoder:
+        raise InputError(
+            f"the method {name} reads the words of texts and has no use for vectors; choose "
+            "another method, or leave the vectors and the encoder out"
+        )
+    configs = {each: resolve_config(name, each, changes) for each in ("balanced", "fast", "best")}
+    able = [each for each, config in configs.items() if not trains_layers(config)]
+    if not able:
+        raise InputError(
+            f"the method {name} with these settings trains layers of an encoder, and there are "
+            "only vectors; set the numbers of layers to 0 or choose another method"
+        )
+    effort = effort or able[0]
+    if effort not in able:
+        raise InputError(
+            f"effort {effort} of the method {name} trains layers of an encoder, and there are only "
+            f"vectors; use effort {' or '.join(sorted(able))}, or name an encoder that newfound "
+            "trains (minilm, mpnet, bert or one of their families) and give texts alone"
+        )
+    return effort, configs[effort]

@@ -30,7 +30,7 @@ from newfound.clustering.kmeans import kmeans
 from newfound.clustering.n_categories import Estimate
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.errors import InputError
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
@@ -133,7 +133,7 @@ class Coded(Trained):
 
 def fit_sae(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: SAEConfig,
     *,
     seed: int,
@@ -146,7 +146,7 @@ def fit_sae(
 
 def fit_dec(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DECConfig,
     *,
     seed: int,
@@ -161,7 +161,7 @@ def fit_dec(
 
 def counting_features(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: AutoencoderConfig,
     *,
     seed: int,
@@ -175,7 +175,7 @@ def counting_features(
 
 def train_on_words(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: AutoencoderConfig,
     seed: int,
     stages: Stages,
@@ -186,7 +186,7 @@ def train_on_words(
     torch.manual_seed(seed)  # initial weights are drawn on the CPU: equal on every device
     model = AutoencoderFeatures.from_texts(
         task.texts, config.vocabulary, code=config.code, activation=config.activation
-    ).to(encoder.backbone.words.weight.device)
+    ).to(encoder.device)
     with stages.stage("weighing words"):
         bags = BagOfWords.from_csr(model.weights(task.texts), model.device)
     decoder, history = train_autoencoder(
@@ -206,7 +206,7 @@ def train_on_words(
 
 def cluster_codes(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: AutoencoderConfig,
     seed: int,
     stages: Stages,

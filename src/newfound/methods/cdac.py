@@ -35,7 +35,7 @@ from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -108,7 +108,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: CDACConfig,
     *,
     seed: int,

@@ -24,7 +24,7 @@ from newfound.clustering.distances import full_precision, nearest
 from newfound.config import setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.autoencoding import (
     DEC_EFFORTS,
     Coded,
@@ -77,7 +77,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DCNConfig,
     *,
     seed: int,

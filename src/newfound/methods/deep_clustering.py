@@ -44,7 +44,7 @@ from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_centres, finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -143,7 +143,7 @@ DEEPCLUSTER_EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DACConfig | SemiDCConfig,
     *,
     seed: int,
@@ -166,7 +166,7 @@ def fit(
 
 def fit_unsupervised(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DeepClusterConfig,
     *,
     seed: int,

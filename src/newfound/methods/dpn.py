@@ -36,7 +36,7 @@ from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, paired_batches
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -128,7 +128,7 @@ PAPER: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DPNConfig,
     *,
     seed: int,

@@ -30,7 +30,7 @@ from newfound.clustering.kmeans import kmeans
 from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -98,7 +98,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: DTCConfig,
     *,
     seed: int,

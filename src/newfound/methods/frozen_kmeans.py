@@ -17,14 +17,12 @@ from torch import Tensor
 from newfound.clustering.kmeans import kmeans
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.batching import tokenize
-from newfound.encoding.feature_cache import features_of, run_frozen
-from newfound.encoding.feature_maps import EncoderFeatures
-from newfound.encoding.loading import Encoder
+from newfound.encoding.feature_cache import TrainableFeatures, features_of, run_frozen
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.training.preparation import count_categories
+from newfound.training.preparation import count_categories, make_features
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ EFFORTS: dict[str, dict[str, Any]] = {"fast": {"starts": 3}, "balanced": {}, "be
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: FrozenConfig,
     *,
     seed: int,
@@ -59,7 +57,7 @@ def fit(
 
 def counting_features(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: FrozenConfig,
     *,
     seed: int,
@@ -71,17 +69,18 @@ def counting_features(
 
 
 def _frozen_features(
-    task: Task, encoder: Encoder, config: FrozenConfig, stages: Stages, cache: Path | None
-) -> tuple[EncoderFeatures, Tensor]:
+    task: Task, encoder: AnyEncoder, config: FrozenConfig, stages: Stages, cache: Path | None
+) -> tuple[TrainableFeatures, Tensor]:
     """Return the feature map, and the features of the texts [N, d]."""
-    device, depth = encoder.backbone.words.weight.device, encoder.backbone.shape.layers
-    model = EncoderFeatures(encoder, normalise=config.normalise, frozen_layers=depth).to(device)
+    model = make_features(task, encoder, normalise=config.normalise)
+    model.freeze(encoder.layers)
     with stages.stage("tokenising"):
-        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+        tokens = encoder.tokens(task.texts)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(
             model,
             tokens,
+            vectors=task.vectors,
             folder=cache,
             advance=advance,
             note=stages.note,

@@ -26,7 +26,7 @@ from newfound.clustering.kmeans import kmeans
 from newfound.clustering.prototypes import class_means
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.encoding.word_vectors import WordVectors, read_vectors
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
@@ -63,7 +63,7 @@ EFFORTS: dict[str, dict[str, Any]] = {"fast": {}, "balanced": {}, "best": {}}
 
 def fit_km(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: KMGloVeConfig,
     *,
     seed: int,
@@ -82,7 +82,7 @@ def fit_km(
 
 def fit_ag(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: AGGloVeConfig,
     *,
     seed: int,
@@ -120,7 +120,7 @@ def ward(features: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 def counting_features(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: KMGloVeConfig | AGGloVeConfig,
     *,
     seed: int,
@@ -132,11 +132,11 @@ def counting_features(
 
 
 def _mean_vectors(
-    task: Task, encoder: Encoder, config: KMGloVeConfig | AGGloVeConfig, stages: Stages
+    task: Task, encoder: AnyEncoder, config: KMGloVeConfig | AGGloVeConfig, stages: Stages
 ) -> tuple[WordVectors, Tensor]:
     """Return the feature map, and the features of the texts [N, d] on the encoder's device."""
     with stages.stage("reading word vectors"):
         feature_map = read_vectors(config.vectors, task.texts)
     with stages.stage("encoding", len(task.texts)) as advance:
         features = feature_map(task.texts, advance)
-    return feature_map, torch.from_numpy(features).to(encoder.backbone.words.weight.device)
+    return feature_map, torch.from_numpy(features).to(encoder.device)

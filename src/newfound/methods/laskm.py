@@ -29,9 +29,8 @@ from newfound.clustering.kmeans import kmeans
 from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, paired_batches
-from newfound.encoding.feature_cache import Inputs, features_of
-from newfound.encoding.feature_maps import EncoderFeatures
-from newfound.encoding.loading import Encoder
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures, features_of
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -85,7 +84,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: LASKMConfig,
     *,
     seed: int,
@@ -193,7 +192,7 @@ def contrast(
 
 
 def clustering_accuracy(
-    model: EncoderFeatures, inputs: Inputs, targets: Tensor, seed: int
+    model: TrainableFeatures, inputs: Inputs, targets: Tensor, seed: int
 ) -> float:
     """Return the accuracy of k-means on the validation texts, from 0 to 1."""
     from newfound.clustering.metrics import accuracy  # slow to import: it needs scikit-learn

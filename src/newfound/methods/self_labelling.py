@@ -35,7 +35,7 @@ from newfound.clustering.kmeans import constrained_kmeans
 from newfound.config import Layers, setting
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -112,7 +112,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: SelfLabellingConfig,
     *,
     seed: int,

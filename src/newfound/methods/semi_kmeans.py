@@ -14,7 +14,7 @@ from typing import Any
 
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_kmeans
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
@@ -49,7 +49,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: SemiKMConfig,
     *,
     seed: int,

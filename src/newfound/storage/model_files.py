@@ -15,6 +15,7 @@ from newfound.clustering.fit_scores import FitReference
 from newfound.config import RunConfig
 from newfound.devices import find_device, seeded
 from newfound.encoding.feature_maps import EncoderFeatures, FeatureMap
+from newfound.encoding.vectors.features import VectorFeatures
 from newfound.encoding.weights import check_finite_array, parse_arrays
 from newfound.encoding.word_vectors import WordVectors
 from newfound.errors import DamagedFileError, InputError
@@ -49,6 +50,7 @@ FEATURE_MAPS: dict[str, Callable[[CheckedFolder], FeatureMap]] = {
     EncoderFeatures.kind: EncoderFeatures.load,
     WordVectors.kind: WordVectors.load,
     AutoencoderFeatures.kind: AutoencoderFeatures.load,
+    VectorFeatures.kind: VectorFeatures.load,
 }
 # The fields of model.json.
 ABOUT: dict[str, type | tuple[type, ...]] = {
@@ -110,7 +112,12 @@ def _check_target(folder: Path) -> None:
         raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
 
-def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
+def load_model(
+    folder: Path,
+    device: torch.device | str | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> Model:
     """Read a model folder, or a run folder that holds one.
 
     Parameters
@@ -119,13 +126,19 @@ def load_model(folder: Path, device: torch.device | str | None = None) -> Model:
         Written by `save_model` or `newfound discover`.
     device : torch.device or str, optional
         cpu, cuda or cuda:N; by default a GPU if available.
+    trust_remote_code : bool, default False
+        Whether code that comes with a frozen encoder may run; the model itself cannot allow it,
+        because it may be someone else's.
 
     Returns
     -------
     Model
     """
     place = device if isinstance(device, torch.device) else find_device(device)
-    return read_steadily(folder, lambda: _load(folder, place))
+    model = read_steadily(folder, lambda: _load(folder, place))
+    if trust_remote_code and isinstance(model.features, VectorFeatures):
+        model.features.encoder.trust_remote_code()
+    return model
 
 
 def _load(folder: Path, device: torch.device) -> Model:
@@ -176,6 +189,8 @@ def _read_model(files: CheckedFolder, about: dict[str, Any], device: torch.devic
         feature_map = FEATURE_MAPS[about["kind"]](files)
     if isinstance(feature_map, torch.nn.Module):
         feature_map.to(device)
+    if isinstance(feature_map, VectorFeatures):
+        feature_map.encoder.to(device)
     reference = None
     if about.get("fit_reference"):  # missing in models of earlier versions
         reference = parse_reference(files.read(FIT_REFERENCE), len(categories))
@@ -201,7 +216,10 @@ def _check_features(
     reference: FitReference | None,
 ) -> None:
     """Raise DamagedFileError unless prototypes and reference texts fit the features of a text."""
-    features, frozen = feature_map.with_frozen(["a text"])
+    probe: Any = ["a text"]
+    if isinstance(feature_map, VectorFeatures):  # its encoder is loaded when texts are encoded
+        probe = np.ones((1, feature_map.width), np.float32)
+    features, frozen = feature_map.with_frozen(probe)
     width = features.shape[1]
     if reference is not None and reference.frozen:
         if frozen is None or reference.vectors.shape[1] != frozen.shape[1]:
@@ -215,7 +233,7 @@ def _check_features(
         if name in arrays:
             check_finite_array(arrays[name], f"{PROTOTYPES}: {name}")
     # Without an encoder, texts without a known word have zeros as features, and so may prototypes.
-    encoder = feature_map.kind == EncoderFeatures.kind
+    encoder = feature_map.kind in (EncoderFeatures.kind, VectorFeatures.kind)
     if not prototypes.any() and (encoder or len(prototypes) > 1):
         raise DamagedFileError(f"{PROTOTYPES}: all prototypes are zero")
     if not np.isfinite(features).all() or (encoder and not features.any()):

@@ -20,10 +20,12 @@ from newfound.checkpoints import Kept
 from newfound.clustering.n_categories import Estimate, estimate_categories
 from newfound.config import Layers, setting
 from newfound.data.task import Task
-from newfound.encoding.batching import Ragged, tokenize
-from newfound.encoding.feature_cache import Inputs, features_of, run_frozen
+from newfound.encoding.batching import Ragged
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures, features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.features import VectorFeatures
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.progress import Stages
 from newfound.training.pretraining import Pretrained, PretrainingConfig, frozen_count, pretrain
 
@@ -73,7 +75,7 @@ class PreparationConfig:
 class Encoded:
     """A model that has not been trained yet, and its texts after the frozen layers."""
 
-    model: EncoderFeatures
+    model: TrainableFeatures
     tokens: Ragged
     inputs: Inputs
 
@@ -82,7 +84,7 @@ class Encoded:
 class Prepared:
     """A pretrained model, its layers frozen as training needs them, and its cached inputs."""
 
-    model: EncoderFeatures
+    model: TrainableFeatures
     tokens: Ragged
     inputs: Inputs
     pretrained: Pretrained
@@ -90,19 +92,35 @@ class Prepared:
     estimate: Estimate | None
 
 
+def make_features(
+    task: Task, encoder: AnyEncoder, *, head: str = "none", normalise: bool = True
+) -> TrainableFeatures:
+    """Return a feature map on the encoder's device, whose layers can be trained if it has any."""
+    if isinstance(encoder, Encoder):
+        return EncoderFeatures(encoder, head=head, normalise=normalise).to(encoder.device)
+    assert task.vectors is not None
+    width = task.vectors.shape[1]
+    return VectorFeatures(encoder, width, head=head, normalise=normalise).to(encoder.device)
+
+
 def encode_texts(
-    task: Task, encoder: Encoder, config: PreparationConfig, *, stages: Stages, cache: Path | None
+    task: Task,
+    encoder: AnyEncoder,
+    config: PreparationConfig,
+    *,
+    stages: Stages,
+    cache: Path | None,
 ) -> Encoded:
     """Tokenise the texts and run the layers that pretraining leaves frozen."""
-    device = encoder.backbone.words.weight.device
-    model = EncoderFeatures(encoder, head=config.head, normalise=config.normalise).to(device)
-    model.freeze(frozen_count(config.pretrain_layers, encoder.backbone.shape.layers))
+    model = make_features(task, encoder, head=config.head, normalise=config.normalise)
+    model.freeze(frozen_count(config.pretrain_layers, encoder.layers))
     with stages.stage("tokenising"):
-        tokens = tokenize(encoder.tokenizer, task.texts, encoder.max_tokens)
+        tokens = encoder.tokens(task.texts)
     with stages.stage("encoding", len(tokens)) as advance:
         inputs = run_frozen(
             model,
             tokens,
+            vectors=task.vectors,
             folder=cache,
             advance=advance,
             note=stages.note,
@@ -118,7 +136,7 @@ def encoded_features(encoded: Encoded) -> Tensor:
 
 def counting_features(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: PreparationConfig,
     *,
     seed: int,
@@ -149,7 +167,7 @@ def count_categories(
 
 def prepare(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: PreparationConfig,
     *,
     trainable_layers: Layers | None,
@@ -198,7 +216,7 @@ def prepare(
         inputs=inputs,
         folder=cache,
     )
-    depth = encoder.backbone.shape.layers
+    depth = encoder.layers
     if (
         trainable_layers is not None
         and frozen_count(trainable_layers, depth) != model.frozen_layers

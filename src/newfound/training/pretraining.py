@@ -21,8 +21,8 @@ from newfound.clustering.assignment import fit_temperature
 from newfound.clustering.prototypes import class_means
 from newfound.config import Layers, setting
 from newfound.data.task import Task
-from newfound.encoding.batching import Batch, Ragged, paired_batches, tokenize
-from newfound.encoding.feature_cache import Inputs, features_of, run_frozen
+from newfound.encoding.batching import Batch, Ragged, paired_batches
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures, features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures, pool
 from newfound.progress import Stages
 from newfound.training.best_weights import BestWeights
@@ -70,7 +70,7 @@ def frozen_count(layers: Layers, depth: int) -> int:
 
 
 def pretrain(
-    model: EncoderFeatures,
+    model: TrainableFeatures,
     task: Task,
     tokens: Ragged,
     config: PretrainingConfig,
@@ -101,7 +101,7 @@ def pretrain(
     -------
     Pretrained
     """
-    model.freeze(frozen_count(config.layers, model.backbone.shape.layers))
+    model.freeze(frozen_count(config.layers, model.layers))
     classifier = nn.Linear(model.width, max(1, len(task.known))).to(model.device)
     both = nn.ModuleDict({"model": model, "classifier": classifier})
     kept: Path | None = None
@@ -112,7 +112,7 @@ def pretrain(
             found = read_cached_weights(kept, both, stages)
         if found is not None:
             return Pretrained(classifier, found)
-    inputs = inputs or run_frozen(model, tokens)
+    inputs = inputs or run_frozen(model, tokens, vectors=task.vectors)
     if config.from_means:
         start_from_means(classifier, model, task, inputs)
     history = _train(model, classifier, task, tokens, config, seed, stages, inputs)
@@ -123,7 +123,7 @@ def pretrain(
 
 @torch.no_grad()
 def start_from_means(
-    classifier: nn.Linear, model: EncoderFeatures, task: Task, inputs: Inputs
+    classifier: nn.Linear, model: TrainableFeatures, task: Task, inputs: Inputs
 ) -> None:
     """Initialise the classifier as a nearest-class-mean classifier.
 
@@ -143,7 +143,7 @@ def start_from_means(
 
 
 def _train(
-    model: EncoderFeatures,
+    model: TrainableFeatures,
     classifier: nn.Linear,
     task: Task,
     tokens: Ragged,
@@ -161,7 +161,9 @@ def _train(
     device, rng = model.device, np.random.default_rng(seed)
     tokens = tokens.to(device)
     targets = torch.from_numpy(task.targets).to(device)
-    words = MaskedWords(model, config.mask_share) if has_words else None
+    words = None
+    if has_words and isinstance(model, EncoderFeatures):
+        words = MaskedWords(model, config.mask_share)
     # Batches hold texts for the masked words first, then labelled ones for the cross-entropy.
     rows = np.arange(len(tokens)) if words else learnable
     size = min(config.batch if words else config.labelled_batch, len(rows))
@@ -174,6 +176,7 @@ def _train(
 
     def words_and_labels(batch: Batch) -> dict[str, Tensor]:
         assert words is not None
+        assert isinstance(model, EncoderFeatures)
         ids, cells = tokens.packed(batch)
         end = size + labelled_size
         ids, places, wanted = words.mask(ids, cells.within(0, size))
@@ -247,17 +250,18 @@ def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig,
     return digest.hexdigest()[:32]
 
 
-def validation_inputs(model: EncoderFeatures, task: Task) -> tuple[Inputs, Tensor] | None:
+def validation_inputs(model: TrainableFeatures, task: Task) -> tuple[Inputs, Tensor] | None:
     """Return the validation texts after the frozen layers, and their targets; None without any."""
     if not task.validation_texts:
         return None
-    tokens = tokenize(model.encoder.tokenizer, task.validation_texts, model.encoder.max_tokens)
-    return run_frozen(model, tokens), torch.from_numpy(task.validation_targets).to(model.device)
+    tokens = model.encoder.tokens(task.validation_texts)
+    inputs = run_frozen(model, tokens, vectors=task.validation_vectors)
+    return inputs, torch.from_numpy(task.validation_targets).to(model.device)
 
 
 @torch.inference_mode()
 def _accuracy(
-    model: EncoderFeatures, classifier: nn.Module, inputs: Inputs, targets: Tensor
+    model: TrainableFeatures, classifier: nn.Module, inputs: Inputs, targets: Tensor
 ) -> float:
     """Return the accuracy of the classifier, from 0 to 1."""
     raw = features_of(model, inputs, finished=False, half=True)

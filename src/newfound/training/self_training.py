@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
-from newfound.encoding.feature_cache import Inputs, features_of
-from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures, features_of
 from newfound.progress import Stages
 from newfound.training.best_weights import BestWeights
 from newfound.training.losses.student_t import (
@@ -48,7 +47,7 @@ class RefiningConfig:
 
 @torch.no_grad()
 def start_logits(
-    model: EncoderFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
+    model: TrainableFeatures, inputs: Inputs, rows: np.ndarray, k: int, how: str
 ) -> None:
     """Add `k` logits to the model, which are zero for the mean feature of the texts in `rows`.
 
@@ -157,7 +156,7 @@ def refine(
     return learnt[0].detach()
 
 
-def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
+def validation_nmi(model: TrainableFeatures, centres: Tensor, inputs: Inputs, task: Task) -> float:
     """Return the NMI of the validation texts' clusters and their labels."""
     from sklearn.metrics import normalized_mutual_info_score  # slow to import
 
@@ -167,7 +166,7 @@ def validation_nmi(model: EncoderFeatures, centres: Tensor, inputs: Inputs, task
 
 @torch.no_grad()
 def assignments(
-    model: EncoderFeatures, centres: Tensor, inputs: Inputs, rows: np.ndarray | None = None
+    model: TrainableFeatures, centres: Tensor, inputs: Inputs, rows: np.ndarray | None = None
 ) -> Tensor:
     """Return q [R, K] of all texts or the given rows, without dropout."""
     return soft_assignment(features_of(model, inputs, rows), centres)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, paired_batches
-from newfound.encoding.feature_cache import Inputs
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures
 from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
@@ -47,7 +47,7 @@ class SwappedPredictionConfig:
 
 
 def train_swapped(
-    model: EncoderFeatures | PointFeatures,
+    model: TrainableFeatures | PointFeatures,
     inputs: Inputs,
     classifier: CosineClassifier,
     features: Tensor,

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from newfound.bench.speed.processes import newfound_command, run_process
 from newfound.bench.speed.timing import Measures
-from newfound.encoding.backbone import Architecture
+from newfound.encoding.architecture import Architecture
 from newfound.encoding.loading import load_encoder
 from newfound.files import write_json
 

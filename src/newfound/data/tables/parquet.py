@@ -79,3 +79,38 @@ def _strings(values: Any) -> Any:
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     return values.cast(pa.string())
+
+
+def read_lists(source: Parquet, column: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the values and the lengths of a column of lists of numbers, batch by batch.
+
+    Parameters
+    ----------
+    source : Parquet
+    column : str
+
+    Yields
+    ------
+    values : ndarray of float32
+        All numbers of the batch, one list after the other; NaN where one is missing.
+    lengths : ndarray of int64
+        Length of each list, -1 where it is missing.
+    """
+    kind = source.schema.field(column).type
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not (lists or pa.types.is_fixed_size_list(kind)) or not (
+        pa.types.is_floating(kind.value_type) or pa.types.is_signed_integer(kind.value_type)
+    ):
+        raise InputError(
+            f"{source.path}, column {column!r}: values of type {kind} are not vectors: give a "
+            "column of lists of numbers"
+        )
+    with _reading(source.path), pq.ParquetFile(source.path, pre_buffer=False) as file:
+        for batch in file.iter_batches(batch_size=_BATCH, columns=[column]):
+            found = batch.column(0)
+            lengths = pc.fill_null(pc.list_value_length(found), -1)
+            values = pc.list_flatten(found).cast(pa.float32(), safe=False)
+            yield (
+                values.to_numpy(zero_copy_only=False),
+                lengths.to_numpy(zero_copy_only=False).astype("int64"),
+            )

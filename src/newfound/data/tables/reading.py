@@ -23,11 +23,17 @@ class TableRead:
         What the user should know about how the tables were read.
     columns : list of Columns
         Columns read from each table.
+    numbers : list of int
+        Row number of each text over all tables, from 1; rows without text are counted.
+    sizes : list of int
+        Rows of each table.
     """
 
     corpus: Corpus
     notes: list[str]
     columns: list[Columns]
+    numbers: list[int]
+    sizes: list[int]
 
 
 @dataclass
@@ -108,7 +114,8 @@ def read_tables(
             "with --text-column"
         )
     ids = _ids(rows, columns, id_column, notes)
-    return TableRead(Corpus(rows.texts, rows.labels, ids), notes, columns)
+    sizes = [source.rows for source in sources]
+    return TableRead(Corpus(rows.texts, rows.labels, ids), notes, columns, rows.numbers, sizes)
 
 
 def _unlabelled_note(path: Path, label_column: str | None) -> str:

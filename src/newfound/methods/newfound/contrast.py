@@ -20,6 +20,7 @@ from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.data.task import Task
 from newfound.encoding.batching import Batch, shuffled_batches
 from newfound.encoding.feature_cache import features_of
+from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.methods.newfound.config import (
     LABELLED_BATCH,
     REFRESH,
@@ -75,6 +76,7 @@ def train_contrast(
         rows, (states, cells) = batch.rows, inputs.batch(batch)
         if model.frozen_layers < 0 and cells is not None and config.replaced_words > 0:
             views = cells.within(0, 2 * size)
+            assert isinstance(model, EncoderFeatures)
             states = replace_words(states, views, model, config.replaced_words)
         raw = model.from_states(states, cells)
         unit = F.normalize(raw[: 2 * size].float(), dim=1)

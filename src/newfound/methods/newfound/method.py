@@ -34,7 +34,7 @@ from newfound.data.task import Task
 from newfound.devices import one_thread
 from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_cache import features_of
-from newfound.encoding.loading import Encoder
+from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
 from newfound.methods.newfound.config import NewfoundConfig
@@ -57,7 +57,7 @@ from newfound.training.preparation import (
 
 def fit(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: NewfoundConfig,
     *,
     seed: int,
@@ -179,7 +179,7 @@ def _fit(
 
 def estimate(
     task: Task,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     config: NewfoundConfig,
     *,
     seed: int,

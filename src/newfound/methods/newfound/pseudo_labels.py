@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from newfound.data.task import Task
-from newfound.encoding.feature_cache import Inputs
-from newfound.encoding.feature_maps import EncoderFeatures, PointFeatures
+from newfound.encoding.feature_cache import Inputs, TrainableFeatures
+from newfound.encoding.feature_maps import PointFeatures
 from newfound.methods.newfound.class_prior import ClassPrior
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
@@ -32,7 +32,7 @@ class Priors:
 
 
 def train_pseudo_labels(
-    model: EncoderFeatures | PointFeatures,
+    model: TrainableFeatures | PointFeatures,
     inputs: Inputs,
     classifier: CosineClassifier,
     features: Tensor,

@@ -7,9 +7,11 @@ must end in time. Redirects are not followed: that would send texts and key to a
 
 import base64
 import functools
+import io
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -60,8 +62,16 @@ def post(
     until = time.monotonic() + seconds
 
     def answer() -> bytes:
+        try:
+            response = opener.open(request, timeout=seconds)
+        except urllib.error.HTTPError as error:  # its body is read within the limit, too
+            with error:
+                body = error.read(PART) if error.fp is not None else b""
+            raise urllib.error.HTTPError(
+                request.full_url, error.code, error.msg, error.headers, io.BytesIO(body)
+            ) from None
         body = b""
-        with opener.open(request, timeout=seconds) as response:
+        with response:
             while part := response.read1(PART):
                 body += part
                 if len(body) > most_bytes:
