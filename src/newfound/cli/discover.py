@@ -44,9 +44,10 @@ def add_parser(commands: Commands) -> None:
         "discover",
         run,
         "discover the categories of the texts in a table",
-        "Discover the known and the novel categories of texts. The tables are CSV, TSV, JSON Lines "
-        "or Parquet files in which some texts have a label. The run folder holds the category of "
-        "every text, a description of each category, a report and a model for new texts.",
+        "Discover the known and the novel categories of texts. The tables are CSV, JSON Lines, "
+        "Parquet or Excel files, databases or folders in which some texts have a label. The run "
+        "folder holds the category of every text, a description of each category, a report and a "
+        "model for new texts.",
     )
     add_tables(command)
     command.add_argument(

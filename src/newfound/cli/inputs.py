@@ -69,7 +69,13 @@ def encoder_notes(name: str) -> list[str]:
 
 def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
     """Return the tables of a command as one corpus, with notes on how they were read."""
-    return _read(options, options.tables, getattr(options, "id_column", None))
+    return _read(
+        options,
+        options.tables,
+        id_column=getattr(options, "id_column", None),
+        sheet=getattr(options, "sheet", None),
+        query=getattr(options, "query", None),
+    )
 
 
 def read_validation(
@@ -89,7 +95,7 @@ def read_validation(
 
 
 def _read(
-    options: argparse.Namespace, paths: Sequence[Path], id_column: str | None = None
+    options: argparse.Namespace, paths: Sequence[Path], **chosen: str | None
 ) -> tuple["Corpus", list[str]]:
     from newfound.data.tables import read_tables
 
@@ -97,7 +103,7 @@ def _read(
         paths,
         text_column=getattr(options, "text_column", None),
         label_column=getattr(options, "label_column", None),
-        id_column=id_column,
         raw_cells=options.raw_cells,
+        **chosen,
     )
     return read.corpus, list(read.notes)

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from newfound.cli.flags import (
+    TABLES,
     Commands,
     add_columns,
     add_device,
     add_force,
     add_marking,
     add_output_flags,
+    add_parts,
     add_raw_cells,
     add_run_folder,
     new_command,
@@ -56,7 +58,9 @@ def add_parser(commands: Commands) -> None:
         "standard output as JSON Lines.",
     )
     add_run_folder(command, "run folder, or a saved model")
-    command.add_argument("table", metavar="TABLE", help="table of texts, or - for standard input")
+    command.add_argument(
+        "tables", metavar="TABLE", nargs="+", help=f"{TABLES}; or - for standard input"
+    )
     command.add_argument(
         "-o",
         "--out",
@@ -67,6 +71,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
+    add_parts(command)
     add_raw_cells(command)
     add_marking(command)
     add_device(command)
@@ -86,16 +91,19 @@ def run(options: argparse.Namespace) -> None:
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
-    # Made first, because it rejects an unknown file type.
-    writer = None if out is None else TableWriter(out, COLUMNS, raw_cells=options.raw_cells)
-    if out is not None and out.exists() and not options.force:
-        raise InputError(f"{out} exists; replace it with --force or choose another name")
-    rule = marking_options(options)
     columns: dict[str, Any] = {
         "text_column": getattr(options, "text_column", None),
         "id_column": getattr(options, "id_column", None),
     }
-    piped = options.table == "-"
+    written = {**COLUMNS, **dict.fromkeys(_own_columns(columns["text_column"] or []), str)}
+    # Made first, because it rejects an unknown file type.
+    writer = None if out is None else TableWriter(out, written, raw_cells=options.raw_cells)
+    if out is not None and out.exists() and not options.force:
+        raise InputError(f"{out} exists; replace it with --force or choose another name")
+    rule = marking_options(options)
+    piped = options.tables == ["-"]
+    if "-" in options.tables and not piped:
+        raise InputError("- stands for standard input and cannot be combined with tables")
     if writer is None and not piped:
         raise InputError("name the table to write with -o OUT (.csv, .tsv, .jsonl or .parquet)")
     if writer is None and output.json:
@@ -105,7 +113,13 @@ def run(options: argparse.Namespace) -> None:
         )
     table = None
     if not piped:
-        table = stream_table(Path(options.table), raw_cells=options.raw_cells, **columns)
+        table = stream_table(
+            *map(Path, options.tables),
+            raw_cells=options.raw_cells,
+            sheet=getattr(options, "sheet", None),
+            query=getattr(options, "query", None),
+            **columns,
+        )
     with output.stages().stage("loading the model"):
         model, notes = _load(options, *rule)
     notes += [] if table is None else table.notes
@@ -179,7 +193,15 @@ def predicted(model: "Model", chunks: Iterable["TableChunk"]) -> Iterator[Rows]:
             "best_known_probability": _rounded(found.best_known_probability),
             "fit": _rounded(found.fit),
             "fits_nowhere": marked,
+            **dict(zip(_own_columns(list(chunk.parts)), chunk.parts.values(), strict=True)),
         }
+
+
+def _own_columns(names: list[str]) -> list[str]:
+    """Return the names under which several text columns are written, after the other columns."""
+    from newfound.data.tables.columns import free_names
+
+    return free_names(names, COLUMNS) if len(names) > 1 else []
 
 
 def _rounded(values: "np.ndarray") -> list[float | None]:

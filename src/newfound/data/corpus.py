@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class Corpus:
     labels : list of str or None
         None where a text is unlabelled.
     ids : list of str
+    parts : dict of str to list of str
+        Where several columns of a table were joined into the texts: these columns, by name.
 
     Examples
     --------
@@ -38,12 +40,16 @@ class Corpus:
     texts: list[str]
     labels: list[str | None]
     ids: list[str]
+    parts: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.texts) == len(self.labels) == len(self.ids):
             raise ValueError(
                 f"{len(self.texts)} texts, {len(self.labels)} labels and {len(self.ids)} ids"
             )
+        for name, column in self.parts.items():
+            if len(column) != len(self.texts):
+                raise ValueError(f"{len(self.texts)} texts, but {len(column)} in {name!r}")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -65,7 +71,10 @@ class Corpus:
         texts, labels, ids = (
             [column[row] for row in rows.tolist()] for column in (self.texts, self.labels, self.ids)
         )
-        return Corpus(texts, labels, ids)
+        parts = {
+            name: [column[row] for row in rows.tolist()] for name, column in self.parts.items()
+        }
+        return Corpus(texts, labels, ids, parts)
 
     @property
     def sorted_rows(self) -> np.ndarray:
