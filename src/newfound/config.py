@@ -52,7 +52,9 @@ class RunConfig:
     method: str = setting(
         "newfound", "method that finds the categories; `newfound methods` lists them"
     )
-    encoder: str = setting("minilm", "short name (minilm, mpnet, bert), folder or Hub id")
+    encoder: str = setting(
+        "minilm", "short name (minilm, mpnet, bert, multilingual), folder or Hub id"
+    )
     n_categories: int | Literal["auto"] = setting(
         "auto",
         "number of categories, known ones included; auto estimates it",

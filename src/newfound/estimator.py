@@ -46,7 +46,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     method : str, default "newfound"
         Name of the method; `newfound methods` lists them.
     encoder : str, default "minilm"
-        Encoder of the texts: a short name (minilm, mpnet, bert), a folder or a Hub id.
+        Encoder of the texts: a short name (minilm, mpnet, bert, multilingual), a folder
+        or a Hub id.
     n_categories : int or "auto", default "auto"
         Number of categories, including the known ones; "auto" estimates it.
     effort : str or None, default None

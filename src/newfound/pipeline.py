@@ -3,7 +3,8 @@
 The steps of `discover`:
 
 1. check the configuration, the corpus and the device;
-2. load the encoder and let the method fit a feature map and prototypes;
+2. detect the languages of the texts, load the encoder and let the method fit a feature map and
+   prototypes;
 3. assign every text to its nearest prototype; a labelled text keeps its label;
 4. compute the fit score of each text, and mark texts that fit nowhere by `outside` or
    `false_alarms`;
@@ -13,6 +14,7 @@ The steps of `discover`:
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -27,11 +29,13 @@ from newfound.clustering.fit_scores import make_reference
 from newfound.clustering.n_categories import estimate_categories
 from newfound.config import RunConfig, check_marking
 from newfound.data.corpus import Corpus, check_corpus, check_texts
+from newfound.data.languages import detect_languages
 from newfound.data.task import make_task
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
 from newfound.devices import describe_environment, find_device, seeded
+from newfound.encoding.languages import language_notes
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
@@ -127,7 +131,16 @@ def discover(
     resolved = {**asdict(config), "effort": effort, "settings": asdict(method_config)}
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
-        encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+        # Its model takes most of a second to load, during which the encoder is read.
+        with ThreadPoolExecutor(1) as beside:
+            detected = beside.submit(detect_languages, ordered.texts)
+            encoder = load_encoder(
+                config.encoder, pooling=config.pooling, max_tokens=config.max_tokens
+            )
+            languages = detected.result()
+        for note in language_notes(languages, config.encoder):
+            notes.append(note)
+            stages.tell(note)
         encoder.backbone.to(device)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
@@ -147,7 +160,8 @@ def discover(
         parameters={**asdict(config), "settings": chosen or None, "verbose": verbose},
         device=str(device),
     )
-    return _reordered(_result(ordered, model, fitted, notes, stages), corpus, order)
+    result = replace(_result(ordered, model, fitted, notes, stages), languages=languages)
+    return _reordered(result, corpus, order)
 
 
 def _reordered(result: Result, corpus: Corpus, order: np.ndarray) -> Result:
