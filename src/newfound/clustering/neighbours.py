@@ -1,8 +1,11 @@
 """Nearest neighbours of texts by cosine similarity, without an N x N matrix in memory."""
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from newfound.encoding.workers import run_batches
 
 BLOCK = 2**24  # similarities in memory at a time
 MAX_NEIGHBOURS = 512  # limits memory for many texts
@@ -34,12 +37,16 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
     count = min(count, len(unit) - 1)
     rows = max(1, BLOCK // len(unit))
     found = torch.empty(len(unit), count, dtype=torch.int64, device=unit.device)
-    for start in range(0, len(unit), rows):
-        block = unit[start : start + rows]
-        similar = block @ unit.T  # [rows, N]
-        own = torch.arange(len(block), device=unit.device)
-        similar[own, start + own] = -2.0
-        found[start : start + rows] = similar.topk(count, dim=1).indices
+
+    def compare(block: np.ndarray) -> None:
+        first, last = int(block[0]), int(block[-1]) + 1
+        similar = unit[first:last] @ unit.T  # [rows, N]
+        own = torch.arange(last - first, device=unit.device)
+        similar[own, first + own] = -2.0
+        found[first:last] = similar.topk(count, dim=1).indices
+
+    blocks = np.split(np.arange(len(unit)), range(rows, len(unit), rows))
+    run_batches(compare, blocks, unit.device)
     return found
 
 

@@ -30,6 +30,7 @@ from newfound.files import (
 )
 from newfound.progress import Advance
 
+SMALL_INNER = 256  # inner width of a small residual head
 TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens per batch when encoding
 # Fields of encoder.json.
 SAVED: dict[str, type | tuple[type, ...]] = {
@@ -96,6 +97,7 @@ HEADS: dict[str, Any] = {
     "none": lambda width: nn.Identity(),
     "tanh": TanhHead,
     "residual": ResidualHead,
+    "small-residual": lambda width: ResidualHead(width, SMALL_INNER),
 }
 
 
@@ -105,7 +107,7 @@ class EncoderFeatures(nn.Module):
     Parameters
     ----------
     encoder : Encoder
-    head : {"none", "tanh", "residual"}
+    head : {"none", "tanh", "residual", "small-residual"}
         Layer on the pooled vector.
     normalise : bool
         Whether features are scaled to unit length.
@@ -360,7 +362,7 @@ class PointFeatures(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.head = ResidualHead(width)
+        self.head = ResidualHead(width, SMALL_INNER)
 
     @property
     def device(self) -> torch.device:

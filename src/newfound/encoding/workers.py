@@ -12,7 +12,7 @@ import torch
 
 from newfound.progress import Advance
 
-MAX_WORKERS = 16  # more would wait for Python's global interpreter lock
+MAX_WORKERS = 32  # more would wait for Python's global interpreter lock
 
 
 def run_batches(
@@ -26,7 +26,7 @@ def run_batches(
     """Call `work` with the rows of every batch, in inference mode.
 
     On a CPU batches run in parallel and in no fixed order, so each must write to separate rows.
-    Results do not depend on the worker, because all workers have the same number of threads.
+    Every batch is computed by one thread, so results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -37,11 +37,8 @@ def run_batches(
     advance : callable, optional
         Called with the number of rows of each finished batch, in the order of the batches.
     skip : int
-        Number of batches at the start that are not run. The others run with as many threads as if
-        all did, because the last digit of a sum depends on the threads.
+        Number of batches at the start that are not run.
     """
-    threads = torch.get_num_threads()
-    workers = min(threads, MAX_WORKERS, len(batches)) if device.type == "cpu" else 1
 
     @torch.inference_mode()
     def infer(rows: np.ndarray) -> int:
@@ -52,13 +49,14 @@ def run_batches(
         if advance:
             advance(done)
 
-    if workers <= 1:
+    if device.type != "cpu":
         for rows in batches[skip:]:
             report(infer(rows))
         return
-    share = max(1, threads // workers)
+    threads = torch.get_num_threads()
+    workers = max(1, min(threads, MAX_WORKERS, len(batches) - skip))
     try:
-        with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (share,)) as pool:
+        with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (1,)) as pool:
             for done in pool.map(infer, batches[skip:]):
                 report(done)
     finally:

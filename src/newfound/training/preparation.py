@@ -32,9 +32,10 @@ from newfound.training.pretraining import Pretrained, PretrainingConfig, frozen_
 class PreparationConfig:
     """Settings of preparation, which all methods that fine-tune an encoder share."""
 
-    head: Literal["none", "tanh", "residual"] = setting(
+    head: Literal["none", "tanh", "residual", "small-residual"] = setting(
         "none",
-        "layer on the pooled vector: none, the tanh layer of the released DPN, or a residual MLP",
+        "layer on the pooled vector: none, the tanh layer of the released DPN, or a residual MLP "
+        "(of inner width 512, or 256 if small)",
     )
     normalise: bool = setting(True, "give every feature unit length")
     pretrain_layers: Layers = setting("all", "how many of the last layers learn in pretraining")

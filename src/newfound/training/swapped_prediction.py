@@ -60,7 +60,6 @@ def train_swapped(
     log_prior: Callable[[Tensor], Tensor] | None = None,
     class_prior: Tensor | None = None,
     strength: float = 1.0,
-    before_epoch: Callable[[int], bool] | None = None,
 ) -> list[dict[str, Any]]:
     """Train a model and a classifier on labels and pseudo-labels, in place.
 
@@ -84,9 +83,6 @@ def train_swapped(
         Expected share of each category; uniform by default.
     strength : float
         How strongly category sizes are held to the class prior, see `sinkhorn`.
-    before_epoch : callable, optional
-        Called with the number of each epoch, from 1; returns True if it replaced the classifier's
-        directions, whose optimiser state is then dropped.
 
     Returns
     -------
@@ -160,8 +156,6 @@ def train_swapped(
             advance,
             tensors={"queue": queue, "queue_rows": queue_rows},
         ):
-            if before_epoch is not None and before_epoch(epoch):
-                optimiser.forget([classifier.rows])
             model.train()
             drawn = paired_batches(free, size, learnable, labelled_size, rng)
             if not inputs.pooled:  # every text twice

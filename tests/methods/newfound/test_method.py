@@ -11,7 +11,6 @@ import torch
 from support.small_texts import KNOWN, SmallTask, small_task
 
 from newfound.clustering.assignment import assign
-from newfound.clustering.lloyd import Clustering
 from newfound.clustering.metrics import accuracy
 from newfound.config import settings_of
 from newfound.data.task import Task, make_task
@@ -213,8 +212,8 @@ def test_pseudo_label_training_uses_the_settings_of_the_method(
         assert (each.epochs, each.learning_rate) == (4, config.INITIALISATION_LEARNING_RATE)
     assert {each.batch for each in seen} == {20}
     best = resolve_config("newfound", "best", None)
-    assert best.pseudo_labels(9000).queue == config.ENCODER_QUEUE
-    assert best.initialisation(9000).queue == config.QUEUE
+    assert best.pseudo_labels(9000, 77).queue == config.ENCODER_QUEUE
+    assert best.initialisation(9000, 77).queue == config.QUEUE
 
 
 @pytest.mark.parametrize("lsa", [False, True])
@@ -259,9 +258,7 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(initialisation, "split_merge")
     watch(initialisation, "estimate_class_prior")
-    watch(pseudo_labels, "split_merge_directions")
     real = swapped_prediction.swapped_loss
 
     def loss(*given: Any, log_prior: Any, class_prior: Any, **more: Any) -> torch.Tensor:
@@ -273,57 +270,21 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(config, "MIN_STEPS", 0)
     task = as_task(small_task())
     fit(tiny_encoder, task, pseudo_label_epochs=6)
-    # After k-means and before the third epoch of four in each round; never afterwards.
-    moves = "split_merge_directions"
-    assert called == ["split_merge", moves, "estimate_class_prior", moves, moves]
+    assert called == ["estimate_class_prior"]
     assert priors == {True}
     assert held[0] == (WEAK, True)
     assert held[-1] == (UNTOLD, True)  # two known categories do not tell how sizes vary
     called.clear()
     priors.clear()
     held.clear()
-    left_out = {"split_merge": False, "known_prior": False, "class_prior": False}
-    fit(tiny_encoder, task, pseudo_label_epochs=6, **left_out)
+    fit(tiny_encoder, task, pseudo_label_epochs=6, known_prior=False, class_prior=False)
     assert called == []
     assert priors == {False}
     assert set(held) == {(WEAK, True)}
 
 
-def test_split_merge_finds_a_category_absorbed_by_a_known_one(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """k-means that ends with two novel centres in one category and a known one over two."""
-    small = small_task()
-    task = as_task(small)
-    first = {c: np.flatnonzero(small.truth == c) for c in sorted(set(small.truth))}
-    novel = [c for c in first if c not in KNOWN]
-    known = sorted(KNOWN)
-
-    def stuck(features: torch.Tensor, k: int, targets: torch.Tensor, **options: Any) -> Clustering:
-        labels = torch.zeros(len(features), dtype=torch.int64)
-        labels[first[known[1]]] = 1
-        labels[first[novel[0]]] = 0  # hidden in the first known category
-        labels[first[novel[1]][::2]], labels[first[novel[1]][1::2]] = 2, 3
-        centres = torch.stack([features[labels == c].mean(0) for c in range(4)])
-        inertia = float((features - centres[labels]).square().sum())
-        return Clustering(centres, labels, inertia, 1)
-
-    monkeypatch.setattr(initialisation, "constrained_kmeans", stuck)
-    still: dict[str, Any] = {"initialisation_rounds": 0, "pseudo_label_learning_rate": 0.0}
-    scores = {
-        moving: accuracy(
-            predicted(fit(tiny_encoder, task, split_merge=moving, **still)),
-            small.truth,
-            KNOWN,
-        ).all
-        for moving in (False, True)
-    }
-    assert scores[False] < 80
-    assert scores[True] > 95
-
-
 def test_the_method_has_few_settings() -> None:
-    assert len(list(settings_of(NewfoundConfig))) <= 18
+    assert len(list(settings_of(NewfoundConfig))) <= 17
 
 
 @pytest.mark.parametrize("texts", [1, 255, 256, 257, 1095, 4000, 90000])

@@ -10,15 +10,18 @@ from newfound.training.swapped_prediction import SwappedPredictionConfig
 MIN_STEPS = 48  # of each training stage: an epoch of a small table has few steps
 LABELLED_BATCH = 64  # labelled texts per step for the cross-entropy
 REFRESH = 5  # epochs of contrast after which neighbours are found again
-SPLIT_MERGE_EVERY = 2  # epochs of the initialisation between split-merge moves
 TEMPERATURE = 0.1  # of the classifier in pseudo-label training
 EPSILON = 0.05  # entropy regularisation of the optimal transport
 SINKHORN_ITERATIONS = 10
 QUEUE = 16  # recent texts per category that join the transport of a batch
 ENCODER_QUEUE = 32  # the same where the encoder learns
-SMALL_TABLE = 4_000  # texts; up to here results average over several clusterings
+SMALL_TABLE = 12_000  # texts; a table of half as many has two initial clusterings, and so on
 MOST_BY_SIZE = 5  # initial clusterings that a small table has for its size
 INITIALISATION_EPOCHS = 4  # of a round of pseudo-label training on fixed points
+# Steps of training on a frozen encoder, of a round and of the end, at most; the last epoch is
+# completed. More categories need more of them.
+MAX_STEPS = 96
+STEPS_PER_CATEGORY = 1.25
 INITIALISATION_LEARNING_RATE = 4e-3
 
 
@@ -44,14 +47,13 @@ class NewfoundConfig:
     class_prior: bool = setting(
         True, "estimate category sizes, and how even they are; false: weakly held to equal sizes"
     )
-    split_merge: bool = setting(True, "use split-merge moves in the initialisation")
     initialisation_rounds: int = setting(
         3, "rounds of pseudo-label training in the initialisation; 0: k-means only"
     )
     initialisations: int = setting(
         10,
         "initial clusterings with different seeds; the one of least loss is kept; 0: one, or up to "
-        "five for a table of less than 4,000 texts",
+        "five for a table of less than 12,000 texts",
     )
     epochs: int = setting(20, "epochs of neighbour contrast; more for a small table")
     learning_rate: float = setting(5e-5, "learning rate of neighbour contrast")
@@ -71,12 +73,20 @@ class NewfoundConfig:
     )
     batch: int = setting(256, "texts per step, each with one neighbour or in two views", low=1)
 
+    @property
+    def frozen(self) -> bool:
+        """Whether the encoder stays as it is, and a head on it learns.
+
+        Training then uses one thread: it takes seconds, and the last digit of a sum that threads
+        share depends on their number.
+        """
+        return self.trainable_layers == 0
+
     def preparation(self) -> PreparationConfig:
         """Return the settings of preparation."""
-        frozen = self.trainable_layers == 0
         return PreparationConfig(
-            head="residual" if frozen else "none",
-            pretrain_layers=0 if frozen else "all",
+            head="small-residual" if self.frozen else "none",
+            pretrain_layers=0 if self.frozen else "all",
             pretrain_epochs=self.pretrain_epochs,
             classifier_from_means=True,
             pretrain_contrast=True,
@@ -88,7 +98,7 @@ class NewfoundConfig:
         Examples
         --------
         >>> fast = NewfoundConfig(**EFFORTS["fast"])
-        >>> fast.initialisation_runs(9_000), fast.initialisation_runs(1_000)
+        >>> fast.initialisation_runs(9_000), fast.initialisation_runs(3_000)
         (1, 4)
         """
         if not self.initialisation_rounds:
@@ -96,25 +106,26 @@ class NewfoundConfig:
         by_size = max(1, min(SMALL_TABLE // max(texts, 1), MOST_BY_SIZE))
         return self.initialisations or by_size
 
-    def initialisation(self, texts: int) -> SwappedPredictionConfig:
+    def initialisation(self, texts: int, categories: int) -> SwappedPredictionConfig:
         """Return the settings of a round of pseudo-label training in the initialisation."""
-        return self._pseudo_labels(
-            texts, INITIALISATION_EPOCHS, INITIALISATION_LEARNING_RATE, QUEUE
-        )
+        steps = frozen_steps(categories)
+        epochs = enough_epochs(INITIALISATION_EPOCHS, texts, self.batch, steps)
+        return self._pseudo_labels(epochs, INITIALISATION_LEARNING_RATE, QUEUE)
 
-    def pseudo_labels(self, texts: int) -> SwappedPredictionConfig:
+    def pseudo_labels(self, texts: int, categories: int) -> SwappedPredictionConfig:
         """Return the settings of the final pseudo-label training."""
-        queue = QUEUE if self.trainable_layers == 0 else ENCODER_QUEUE
-        return self._pseudo_labels(
-            texts, self.pseudo_label_epochs, self.pseudo_label_learning_rate, queue
-        )
+        steps, queue = self.pseudo_label_steps, ENCODER_QUEUE
+        if self.frozen:
+            steps, queue = min(steps, frozen_steps(categories)), QUEUE
+        epochs = enough_epochs(self.pseudo_label_epochs, texts, self.batch, steps)
+        return self._pseudo_labels(epochs, self.pseudo_label_learning_rate, queue)
 
     def _pseudo_labels(
-        self, texts: int, epochs: int, learning_rate: float, queue: int
+        self, epochs: int, learning_rate: float, queue: int
     ) -> SwappedPredictionConfig:
-        """Return settings of pseudo-label training on so many texts."""
+        """Return settings of pseudo-label training for so many epochs."""
         return SwappedPredictionConfig(
-            epochs=enough_epochs(epochs, texts, self.batch, self.pseudo_label_steps),
+            epochs=epochs,
             learning_rate=learning_rate,
             batch=self.batch,
             labelled_batch=LABELLED_BATCH,
@@ -140,6 +151,17 @@ EFFORTS: dict[str, dict[str, Any]] = {
     "balanced": {**_FAST, "initialisations": 5},
     "best": {},
 }
+
+
+def frozen_steps(categories: int) -> int:
+    """Return how many steps training on a frozen encoder may take.
+
+    Examples
+    --------
+    >>> frozen_steps(20), frozen_steps(150)
+    (96, 188)
+    """
+    return max(MAX_STEPS, round(STEPS_PER_CATEGORY * categories))
 
 
 def enough_epochs(epochs: int, texts: int, batch: int, max_steps: int | None = None) -> int:

@@ -1,49 +1,44 @@
-"""Count the categories: cluster into far too many, and merge; a small table several times.
+"""Count the categories: cluster into far too many and merge, then again from twice the number.
 
-What is left after merging is not only a number. It is also the clustering that the method starts
-from: k-means with centres of its own would find other categories than those that were counted.
+1. Cluster into far too many categories, and merge those that the labels show to be one
+   (`merging`). This gives a rough number.
+2. Cluster into twice as many novel categories as were left, and merge again: most clusters are now
+   halves of categories, like the halves of known ones that the merge rule is learnt from.
+
+A small table is counted several times in each pass, and the median counts.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from newfound.clustering.distances import nearest
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
-from newfound.clustering.prototypes import class_means
+from newfound.clustering.spectral import LINKS, spectral_features
 from newfound.data.task import Task
+from newfound.devices import one_thread
 from newfound.methods.newfound.class_prior import UNTOLD, WEAK, uniform_prior
-from newfound.methods.newfound.config import SMALL_TABLE, NewfoundConfig
-from newfound.methods.newfound.initialisation import train_round
+from newfound.methods.newfound.config import NewfoundConfig
+from newfound.methods.newfound.initialisation import STARTS, train_round
 from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.methods.newfound.many_known import estimate_with_many_known
-from newfound.methods.newfound.merging import (
-    Merged,
-    link_number,
-    starting_number,
-)
+from newfound.methods.newfound.merging import link_number, starting_number
 from newfound.methods.newfound.pseudo_labels import Priors
 from newfound.progress import Stages
 
 COUNTS = 3  # times that a small table is counted; the median counts
+SMALL_TABLE = 4_000  # texts up to which a table is counted several times
+AGAIN = 2  # novel categories of the second pass, per novel category that the first one found
 FEW_KNOWN = 6  # known categories with which the strength is halfway, see `counting_strength`
 MIN_TEXTS = 8  # that there must be to count categories
+MIN_TEXTS_EACH = 3  # per category that the second pass begins with
 MIN_VARIANCE = 1e-12  # of the points
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """The number of categories, and the clustering that it was read from."""
-
-    estimate: Estimate
-    labels: Tensor | None  # [N], labelled texts have their own; None: there was nothing to count
-
-
-def count_categories(points: Tensor, task: Task, config: NewfoundConfig, *, seed: int) -> Counted:
+def count_categories(points: Tensor, task: Task, config: NewfoundConfig, *, seed: int) -> Estimate:
     """Estimate the number of categories.
 
     Parameters
@@ -56,37 +51,51 @@ def count_categories(points: Tensor, task: Task, config: NewfoundConfig, *, seed
 
     Returns
     -------
-    Counted
-        The clustering with the median number. The range is that of all clusterings.
+    Estimate
+        The median number of the second pass. The range is that of all its clusterings.
     """
-    targets = torch.from_numpy(task.targets).to(points.device)
-    unlabelled, known = int((targets < 0).sum()), len(task.known)
+    unlabelled, known = int((task.targets < 0).sum()), len(task.known)
     if unlabelled == 0 or len(points) < MIN_TEXTS or float(points.var(0).sum()) < MIN_VARIANCE:
         least = max(known, 1)
         how = "there is nothing to discover: every text is labelled, or hardly any differ."
-        return Counted(Estimate(least, [least], [1.0], least, least, how), None)
+        return Estimate(least, [least], [1.0], least, least, how)
     k = starting_number(known, unlabelled)
-    unit = F.normalize(points.float(), dim=1)
+    rough = _count_from(k, points, task, config, spectral=False, seed=seed)
+    novel = max(1, rough.n_categories - known)
+    most = max(known + novel, len(points) // MIN_TEXTS_EACH)
+    k = min(known + AGAIN * novel, most, known + unlabelled)
+    return _count_from(k, points, task, config, spectral=True, seed=seed)
+
+
+def _count_from(
+    k: int, points: Tensor, task: Task, config: NewfoundConfig, *, spectral: bool, seed: int
+) -> Estimate:
+    """Cluster into k categories, on the points or on their spectral features, and merge."""
     count = neighbour_count(len(points), k, config.neighbour_share)
-    neighbours = nearest_neighbours(points, max(count, link_number(len(points), k)))
-    log_odds = known_log_odds(unit, neighbours[:, :count], targets)
-    prior = uniform_prior(k, counting_strength(known)).to(points.device)
-    priors = Priors(log_odds, config.known_prior, prior)
-    runs = []
-    for run in range(COUNTS if len(points) <= SMALL_TABLE else 1):
-        start = constrained_kmeans(points, k, targets, starts=1, seed=seed + run).labels
-        found, _ = train_round(
-            unit, task, start, config, priors, seed=seed + run, stages=Stages(False)
-        )
-        labels = torch.where(targets >= 0, targets, found)
-        counted = estimate_with_many_known(unit, neighbours, labels, targets, k, seed=seed + run)
-        runs.append(counted)
-    runs.sort(key=lambda run: run[0].n_categories)
-    estimate, merged = runs[len(runs) // 2]
-    estimate = replace(
-        estimate, low=min(run.low for run, _ in runs), high=max(run.high for run, _ in runs)
+    neighbours = nearest_neighbours(points, max(count, link_number(len(points), k), LINKS))
+    with one_thread(config.frozen):
+        targets = torch.from_numpy(task.targets).to(points.device)
+        unit = F.normalize(points.float(), dim=1)
+        log_odds = known_log_odds(unit, neighbours[:, :count], targets)
+        prior = uniform_prior(k, counting_strength(len(task.known))).to(points.device)
+        priors = Priors(log_odds, config.known_prior, prior)
+        space, starts = points, 1
+        if spectral:
+            space, starts = spectral_features(points, neighbours, k), STARTS
+        found = []
+        for draw in range(seed, seed + (COUNTS if len(points) <= SMALL_TABLE else 1)):
+            start = constrained_kmeans(space, k, targets, starts=starts, seed=draw).labels
+            assigned, _ = train_round(
+                unit, task, start, config, priors, seed=draw, stages=Stages(False)
+            )
+            labels = torch.where(targets >= 0, targets, assigned)
+            found.append(estimate_with_many_known(unit, neighbours, labels, targets, k, seed=draw))
+    found.sort(key=lambda estimate: estimate.n_categories)
+    return replace(
+        found[len(found) // 2],
+        low=min(estimate.low for estimate in found),
+        high=max(estimate.high for estimate in found),
     )
-    return Counted(estimate, _completed(merged, unit, targets))
 
 
 def counting_strength(known: int) -> float:
@@ -103,10 +112,3 @@ def counting_strength(known: int) -> float:
     if known == 0:
         return WEAK
     return WEAK + (UNTOLD - WEAK) / (1 + (known / FEW_KNOWN) ** 3)
-
-
-def _completed(merged: Merged, unit: Tensor, targets: Tensor) -> Tensor:
-    """Return labels [N] in which texts of dropped categories have joined the nearest one."""
-    means = F.normalize(class_means(unit, merged.labels, merged.k), dim=1)
-    labels = torch.where(merged.labels < 0, nearest(unit, means)[0], merged.labels)
-    return torch.where(targets >= 0, targets, labels)

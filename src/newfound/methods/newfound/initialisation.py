@@ -4,8 +4,8 @@ A model that trains on its own pseudo-labels confirms its own mistakes: features
 labels put them, and two categories that began as one stay merged. So a round passes on nothing but
 its labels; the next starts again from points that no training has moved.
 
-1. Run k-means with the labelled texts pinned, and improve it by split-merge moves. If categories
-   were counted, it starts from the clustering that was left after merging (`counting`).
+1. Run k-means with the labelled texts pinned, on the spectral features of the points
+   (`clustering.spectral`).
 2. Train one round with weakly held sizes, and estimate the class prior from what it finds
    (`class_prior.estimate_class_prior`).
 3. Start from step 1 again. Every round: start a residual head and a cosine classifier at the
@@ -27,7 +27,7 @@ from newfound.checkpoints import Kept
 from newfound.clustering.distances import nearest
 from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.prototypes import class_means
-from newfound.clustering.split_merge import split_merge
+from newfound.clustering.spectral import spectral_features
 from newfound.data.task import Task
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import PointFeatures
@@ -41,10 +41,12 @@ from newfound.methods.newfound.class_prior import (
     estimate_class_prior,
     uniform_prior,
 )
-from newfound.methods.newfound.config import SPLIT_MERGE_EVERY, NewfoundConfig
+from newfound.methods.newfound.config import NewfoundConfig
 from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
+
+STARTS = 10  # of the k-means
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ class InitialClustering:
 
 def initial_clustering(
     points: Tensor,
+    neighbours: Tensor,
     task: Task,
     k: int,
     config: NewfoundConfig,
@@ -66,7 +69,7 @@ def initial_clustering(
     *,
     seed: int,
     stages: Stages,
-    start: Tensor | None = None,
+    estimated: bool = False,
 ) -> InitialClustering:
     """Compute initial clusterings with different seeds and return the one of least loss.
 
@@ -76,6 +79,8 @@ def initial_clustering(
     Parameters
     ----------
     points : Tensor of shape [N, d]
+    neighbours : Tensor of shape [N, n]
+        Nearest neighbours among the points, the nearest first.
     task : Task
     k : int
         Number of categories.
@@ -85,24 +90,25 @@ def initial_clustering(
     seed : int
         Random seed of the first run; each run adds one.
     stages : Stages
-    start : Tensor of shape [N], optional
-        The clustering that the number of categories was estimated from; k-means starts at its
-        means. By default, the number was given, and k-means has centres of its own in each run.
+    estimated : bool
+        Whether k is an estimate; sizes are then held less strongly.
     """
     targets = torch.from_numpy(task.targets).to(points.device)
     unit = F.normalize(points.float(), dim=1)
-    starts = [
-        _kmeans(points, targets, k, config, known_log_odds, start, seed=seed + run, stages=stages)
-        for run in range(config.initialisation_runs(len(task.texts)))
-    ]
+    with stages.stage("clustering"):
+        spectral = spectral_features(points, neighbours, k)
+        starts = [
+            constrained_kmeans(spectral, k, targets, starts=STARTS, seed=seed + run).labels
+            for run in range(config.initialisation_runs(len(task.texts)))
+        ]
     weak = uniform_prior(k, WEAK if len(task.known) else UNTOLD).to(points.device)
     priors = Priors(known_log_odds, config.known_prior, weak)
     history: list[dict[str, Any]] = []
     if config.class_prior and len(task.known):
         found, losses = train_round(unit, task, starts[0], config, priors, seed=seed, stages=stages)
         history += [{**line, "run": 0, "round": 0, "chosen": True} for line in losses]
-        strong = STRONG if config.trainable_layers == 0 else STRONG_ENCODER
-        strong = strong if start is None else STRONG_ESTIMATED
+        strong = STRONG if config.frozen else STRONG_ENCODER
+        strong = STRONG_ESTIMATED if estimated else strong
         priors = replace(priors, class_prior=estimate_class_prior(found, targets, k, strong))
     runs = []
     for run, labels in enumerate(starts):
@@ -120,26 +126,6 @@ def initial_clustering(
         history += [{**line, "chosen": clustering is best} for line in clustering.history]
     numbered = [{**line, "epoch": epoch} for epoch, line in enumerate(history, start=1)]
     return replace(best, history=numbered)
-
-
-def _kmeans(
-    points: Tensor,
-    targets: Tensor,
-    k: int,
-    config: NewfoundConfig,
-    known_log_odds: Tensor,
-    start: Tensor | None,
-    *,
-    seed: int,
-    stages: Stages,
-) -> Tensor:
-    """Return the labels [N] of k-means with pinned labels, after split-merge moves."""
-    initial = None if start is None else class_means(points, start, k)
-    with stages.stage("clustering"):
-        found = constrained_kmeans(points, k, targets, starts=1, seed=seed, initial=initial)
-        if config.split_merge:
-            found = split_merge(points, targets, known_log_odds, found, seed=seed)
-    return found.labels
 
 
 def train_round(
@@ -204,12 +190,11 @@ def _train_round(
         classifier,
         unit,
         task,
-        config.initialisation(len(unit)),
+        config.initialisation(len(unit), k),
         priors,
         seed=seed,
         stages=stages,
         stage="initialisation",
-        split_merge_every=SPLIT_MERGE_EVERY if config.split_merge else 0,
     )
     features = features_of(model, inputs)
     return nearest(features, classifier.prototypes(features))[0], losses

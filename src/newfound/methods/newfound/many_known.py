@@ -2,7 +2,7 @@
 
 Merging compares all pairs of categories, which is slow for thousands. Known categories never merge
 with each other, and those without a neighbour link to a novel category merge with none. So these
-are taken together as one known category, and get their own numbers back afterwards.
+are taken together as one known category, and counted one by one afterwards.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
-from newfound.methods.newfound.merging import Merged, estimate_by_merging, link_number
+from newfound.methods.newfound.merging import estimate_by_merging, link_number
 
 MANY = 1_000  # known categories from which on some are taken together
 
@@ -25,7 +25,7 @@ def estimate_with_many_known(
     *,
     seed: int,
     many: int = MANY,
-) -> tuple[Estimate, Merged]:
+) -> Estimate:
     """Estimate the number of categories by merging, however many of them are known.
 
     Parameters
@@ -37,7 +37,7 @@ def estimate_with_many_known(
 
     Returns
     -------
-    Estimate, Merged
+    Estimate
     """
     known = int(targets.max()) + 1
     if known <= many:
@@ -53,7 +53,7 @@ def estimate_with_many_known(
     numbers[known:] = len(kept) + 1 + torch.arange(k - known, device=labels.device)
     fewer = len(kept) + 1
     left_out = known - fewer
-    estimate, merged = estimate_by_merging(
+    estimate = estimate_by_merging(
         points,
         neighbours,
         numbers[labels],
@@ -61,15 +61,10 @@ def estimate_with_many_known(
         k - left_out,
         seed=seed,
     )
-    original = torch.arange(merged.k, device=labels.device) + left_out
-    original[: len(kept)] = kept
-    found = torch.where(merged.labels >= 0, original[merged.labels.clamp(min=0)], -1)
-    found = torch.where(labels < known, labels, found)
-    estimate = replace(
+    return replace(
         estimate,
         n_categories=estimate.n_categories + left_out,
         candidates=[number + left_out for number in estimate.candidates],
         low=estimate.low + left_out,
         high=estimate.high + left_out,
     )
-    return estimate, Merged(found, merged.k + left_out)

@@ -10,7 +10,7 @@ most at a border.
 2. Learn from the known categories when two clusters are one (`merge_rule`): from each known
    category cut in two, and from pairs of known categories (`known_samples`).
 3. Merge novel categories with known or novel ones, the largest score first, while it is above 0,
-   and drop novel categories of fewer than `MIN_SIZE` texts (`merge_categories`).
+   and do not count novel categories of fewer than `MIN_SIZE` texts (`merge_path`).
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
+from newfound.clustering.halves import in_second_half
 from newfound.clustering.prototypes import class_means
-from newfound.clustering.split_merge import split_clusters
 from newfound.methods.newfound.merge_rule import (
     MIN_RATIO,
     TYPICAL,
@@ -48,14 +48,6 @@ LOWEST = -6.0  # score without offset down to which mergers are followed
 AROUND = np.linspace(-2.5, 2.5, 51)  # scores around 0 at which mergers might have stopped
 RANGE = 0.7  # score on either side that gives the range
 UNSURE = 1.25  # the same without labels
-
-
-@dataclass(frozen=True, eq=False)
-class Merged:
-    """Categories after merging."""
-
-    labels: Tensor  # [N], -1 for texts of dropped categories
-    k: int
 
 
 def starting_number(known: int, unlabelled: int) -> int:
@@ -128,9 +120,7 @@ def known_samples(
     sizes = labels.bincount(minlength=k).double()
     ratios = mixing_ratios(link_counts(neighbours, labels, k), sizes)
     pairs = pair_evidence(ratios, class_means(centred, labels, k))[:known, :known]
-    unpinned = torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    halves = split_clusters(points, labels, class_means(points, labels, k), unpinned, seed=seed)
-    cut = labels + k * halves.in_second
+    cut = labels + k * in_second_half(points, labels, k, seed=seed)
     cut_sizes = cut.bincount(minlength=2 * k).double()
     cut_ratios = mixing_ratios(link_counts(neighbours, cut, 2 * k), cut_sizes)
     cut_pairs = pair_evidence(cut_ratios, class_means(centred, cut, 2 * k))
@@ -207,27 +197,9 @@ def stop_at(path: list[Merger], score: float) -> int:
     return next((i for i, step in enumerate(path) if step.score <= score), len(path))
 
 
-def merge_categories(labels: Tensor, sizes: Tensor, known: int, path: list[Merger]) -> Merged:
-    """Apply mergers to the labels [N], and drop novel categories of fewer than `MIN_SIZE` texts.
-
-    One category always stays.
-    """
-    k, sizes = len(sizes), sizes.clone()
-    into = torch.arange(k)
-    for step in path:
-        into[into == step.given_up] = step.kept
-        sizes[step.kept] += sizes[step.given_up]
-        sizes[step.given_up] = 0
-    stays = (torch.arange(k) < known) | (sizes >= MIN_SIZE)
-    if not stays.any():
-        stays[sizes.argmax()] = True
-    number = torch.where(stays, stays.cumsum(0) - 1, -1)
-    return Merged(number[into].to(labels.device)[labels], int(stays.sum()))
-
-
 def estimate_by_merging(
     points: Tensor, neighbours: Tensor, labels: Tensor, targets: Tensor, k: int, *, seed: int
-) -> tuple[Estimate, Merged]:
+) -> Estimate:
     """Estimate the number of categories from a clustering into far too many.
 
     Parameters
@@ -243,7 +215,7 @@ def estimate_by_merging(
 
     Returns
     -------
-    Estimate, Merged
+    Estimate
     """
     known = int(targets.max()) + 1
     neighbours = neighbours[:, : link_number(len(labels), k)]
@@ -261,12 +233,12 @@ def estimate_by_merging(
 
     if len(one):
         rule = corrected(rule, one, known, known / number(rule))
-    merged = merge_categories(labels, sizes, known, path[: stop_at(path, -rule.offset)])
+    k = number(rule)
 
     def support(at: float) -> float:
         return accuracy(rule, one, two, at) if len(one) and len(two) else float(np.exp(-(at**2)))
 
-    curve: dict[int, float] = {merged.k: support(0.0)}
+    curve: dict[int, float] = {k: support(0.0)}
     for at in AROUND:
         found = number(rule, at)
         curve[found] = max(support(at), curve.get(found, 0.0))
@@ -284,9 +256,6 @@ def estimate_by_merging(
             )
         how += "."
     margin = RANGE if len(one) else UNSURE
-    near = [number(rule, -margin), merged.k, number(rule, margin)]
+    near = [number(rule, -margin), k, number(rule, margin)]
     candidates = sorted(curve)
-    estimate = Estimate(
-        merged.k, candidates, [curve[c] for c in candidates], min(near), max(near), how
-    )
-    return estimate, merged
+    return Estimate(k, candidates, [curve[c] for c in candidates], min(near), max(near), how)

@@ -1,15 +1,15 @@
 """The method `newfound`: initial clustering, neighbour contrast, pseudo-label training.
 
 K-means with pinned labels lets known categories absorb similar novel ones. So the initial
-clustering uses split-merge moves, the probability that a text is known, and a class prior; the
+clustering uses spectral features, the probability that a text is known, and a class prior; the
 encoder then learns from neighbours, labels and pseudo-labels.
 
 1. Encode the texts, and add TF-IDF/LSA features weighted by what the labels show (`lsa_features`).
 2. If the number of categories was not given, cluster into far too many and merge what the labels
    show to be one (`counting`, `merging`).
 3. Estimate the probability that each text is known from the labels near it (`known_prior`).
-4. Find an initial clustering: k-means (from what step 2 left), split-merge moves and rounds of
-   pseudo-label training on fixed points; a first round with weakly held sizes gives the class
+4. Find an initial clustering: k-means on the spectral features of the neighbour graph, and rounds
+   of pseudo-label training on fixed points; a first round with weakly held sizes gives the class
    prior; the best of several clusterings is kept (`initialisation`, `class_prior`).
 5. If the encoder learns: train it by neighbour contrast (`contrast`), and repeat step 3 with the
    new features.
@@ -29,6 +29,7 @@ from newfound.checkpoints import Kept
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
+from newfound.clustering.spectral import LINKS
 from newfound.data.task import Task
 from newfound.devices import one_thread
 from newfound.encoding.batching import Ragged
@@ -36,9 +37,9 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import Encoder
 from newfound.methods.finalisation import make_fitted
 from newfound.methods.fitted import Fitted
-from newfound.methods.newfound.config import SMALL_TABLE, NewfoundConfig
+from newfound.methods.newfound.config import NewfoundConfig
 from newfound.methods.newfound.contrast import train_contrast
-from newfound.methods.newfound.counting import Counted, count_categories
+from newfound.methods.newfound.counting import count_categories
 from newfound.methods.newfound.initialisation import initial_clustering
 from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.methods.newfound.lsa_features import join_features, weighted_lsa_features
@@ -79,13 +80,9 @@ def fit(
     -------
     Fitted
     """
-    start: Tensor | None = None
 
     def estimate(encoded: Encoded) -> Estimate:
-        nonlocal start
-        counted = _kept_count(encoded, task, config, seed=seed, stages=stages)
-        start = counted.labels
-        return counted.estimate
+        return _kept_count(encoded, task, config, seed=seed, stages=stages)
 
     # 1. and 2. Encode, count, pretrain.
     prepared = prepare(
@@ -98,31 +95,47 @@ def fit(
         cache=cache,
         estimate=estimate,
     )
-    with one_thread(_is_small(task, config)):
-        return _fit(prepared, task, config, start, seed=seed, stages=stages)
+    with stages.stage("comparing texts"):
+        with one_thread(config.frozen):
+            features = features_of(prepared.model, prepared.inputs)
+            lsa = _lsa_features(prepared.tokens, task, config, features)
+        count = neighbour_count(len(features), prepared.k, config.neighbour_share)
+        neighbours = nearest_neighbours(join_features(features, lsa), max(count, LINKS))
+    with one_thread(config.frozen):
+        return _fit(
+            prepared, task, config, features, lsa, neighbours, count, seed=seed, stages=stages
+        )
 
 
 def _fit(
     prepared: Prepared,
     task: Task,
     config: NewfoundConfig,
-    start: Tensor | None,
+    features: Tensor,
+    lsa: Tensor,
+    neighbours: Tensor,
+    count: int,
     *,
     seed: int,
     stages: Stages,
 ) -> Fitted:
-    """Run the steps after preparation, from the clustering that the count left, if it ran."""
+    """Run steps 3 to 7; the first `count` neighbours are close enough to tell what is known."""
     model, inputs, k = prepared.model, prepared.inputs, prepared.k
     history = prepared.pretrained.history
-    with stages.stage("comparing texts"):
-        features = features_of(model, inputs)
-        lsa = _lsa_features(prepared.tokens, task, config, features)
-        points = join_features(features, lsa)
-        # 3. Which texts are known.
-        log_odds = _log_odds(points, task, k, config)
+    points = join_features(features, lsa)
+    # 3. Which texts are known.
+    log_odds = _log_odds(points, neighbours[:, :count], task)
     # 4. Initial clustering.
     initial = initial_clustering(
-        points, task, k, config, log_odds, seed=seed, stages=stages, start=start
+        points,
+        neighbours,
+        task,
+        k,
+        config,
+        log_odds,
+        seed=seed,
+        stages=stages,
+        estimated=prepared.estimate is not None,
     )
     history += initial.history
     # 5. Neighbour contrast.
@@ -130,9 +143,9 @@ def _fit(
         train_contrast(prepared, features, task, config, seed=seed, stages=stages)
         with stages.stage("comparing texts"):
             features = features_of(model, inputs)
-            log_odds = _log_odds(join_features(features, lsa), task, k, config)
-    # 6. Pseudo-label training. No split-merge moves: from here on features move to where the labels
-    # put them, so two categories that lie close look like one that was split.
+            points = join_features(features, lsa)
+            log_odds = _log_odds(points, nearest_neighbours(points, count), task)
+    # 6. Pseudo-label training.
     classifier = CosineClassifier(
         class_means(features, initial.labels, k),
         features.mean(0),
@@ -144,7 +157,7 @@ def _fit(
         classifier,
         features,
         task,
-        config.pseudo_labels(len(task.texts)),
+        config.pseudo_labels(len(task.texts), k),
         Priors(log_odds, config.known_prior, initial.class_prior),
         seed=seed,
         stages=stages,
@@ -176,41 +189,27 @@ def estimate(
     """Estimate the number of categories as `fit` does."""
     encoded = encode_texts(task, encoder, config.preparation(), stages=stages, cache=cache)
     with stages.stage("counting categories"):
-        return _count(encoded, task, config, seed=seed).estimate
+        return _count(encoded, task, config, seed=seed)
 
 
-def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Counted:
+def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Estimate:
     """Count the categories with the features before any training."""
-    features = encoded_features(encoded)
-    with one_thread(_is_small(task, config)):
+    with one_thread(config.frozen):
+        features = encoded_features(encoded)
         points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
-        return count_categories(points, task, config, seed=seed)
-
-
-def _is_small(task: Task, config: NewfoundConfig) -> bool:
-    """Return whether one thread is enough, so that the answer does not depend on their number.
-
-    The frozen encoder's features do not, because each batch is encoded by one thread.
-    """
-    return config.trainable_layers == 0 and len(task.texts) <= SMALL_TABLE
+    return count_categories(points, task, config, seed=seed)
 
 
 def _kept_count(
     encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int, stages: Stages
-) -> Counted:
+) -> Estimate:
     """Count the categories, or load the count of an earlier command."""
 
     def work() -> Kept:
-        counted = _count(encoded, task, config, seed=seed)
-        labels = {} if counted.labels is None else {"labels": counted.labels}
-        return Kept(counted.estimate.to_dict(), labels)
+        return Kept(_count(encoded, task, config, seed=seed).to_dict())
 
     kept = stages.checkpoints.compute("counting", work)
-    labels = kept.tensors.get("labels")
-    return Counted(
-        Estimate.from_dict(kept.value, "the kept count"),
-        None if labels is None else labels.to(encoded.model.device),
-    )
+    return Estimate.from_dict(kept.value, "the kept count")
 
 
 def _lsa_features(tokens: Ragged, task: Task, config: NewfoundConfig, features: Tensor) -> Tensor:
@@ -221,9 +220,7 @@ def _lsa_features(tokens: Ragged, task: Task, config: NewfoundConfig, features: 
     return weighted_lsa_features(tokens, features, targets, config.neighbour_share)
 
 
-def _log_odds(points: Tensor, task: Task, k: int, config: NewfoundConfig) -> Tensor:
-    """Return the log-odds [N] that a text is known, by the labels near its point."""
-    count = neighbour_count(len(points), k, config.neighbour_share)
+def _log_odds(points: Tensor, neighbours: Tensor, task: Task) -> Tensor:
+    """Return the log-odds [N] that a text is known, by the labels of its neighbours [N, n]."""
     targets = torch.from_numpy(task.targets).to(points.device)
-    unit = F.normalize(points.float(), dim=1)
-    return known_log_odds(unit, nearest_neighbours(points, count), targets)
+    return known_log_odds(F.normalize(points.float(), dim=1), neighbours, targets)
