@@ -349,7 +349,9 @@ def test_the_report_lists_the_least_fitting_texts(result: Result, marked: Result
     assert result.fit is not None
     pile = np.flatnonzero(~result.labelled)
     least = pile[result.fit[pile].argmin()]
-    assert note.lines[0].startswith(f"{result.corpus.texts[least]} (fit ")
+    text, told = note.lines[0]
+    assert text == result.corpus.texts[least]
+    assert told.startswith(" (fit ")
     check = next(finding for finding in findings(marked) if finding.kind == "outside")
     assert check.level == "check"
     assert check.title == "5 texts fit nowhere"

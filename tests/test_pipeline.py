@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 import torch
 from support.endpoint import FakeEndpoint, chat, keyword_of
+from support.languages import MESSAGES
 from support.small_texts import QUICK, QUICK_FLAGS, SmallTask, small_task
 
 from newfound import CategoryDiscoverer, InputError, pipeline
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
+from newfound.data.languages import Languages
 from newfound.describing.llm_names import Endpoint
+from newfound.progress import Stages
+from newfound.report.data import prepare
+from newfound.report.findings import findings
 from newfound.result import Result
+from newfound.storage.run_folder import new_run, read_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +139,36 @@ def test_discover_command_does_not_import_scikit_learn(
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# Languages.
+
+
+def test_languages_are_recorded_and_noted(tiny_encoder: str, tmp_path: Path) -> None:
+    texts = [text for group in MESSAGES["de"].values() for text in group]
+    config = RunConfig(n_categories=3, effort="fast", device="cpu", encoder=tiny_encoder)
+    told: list[str] = []
+    stages = Stages(False)
+    stages.tell = told.append
+    result = pipeline.discover(Corpus.from_lists(texts), config, stages=stages)
+    assert result.languages == Languages({"de": 1.0}, 18)
+    note = "languages of the texts, estimated from 18 texts: German 100%"
+    assert told == [note]  # before the work begins
+    assert note in result.notes
+    with new_run(tmp_path / "run", force=False) as folder:
+        write_run(result, folder, model=False)
+    assert read_run(tmp_path / "run").languages == result.languages
+
+
+def test_report_warns_of_an_encoder_for_other_languages(tiny_encoder: str) -> None:
+    texts = [text for group in MESSAGES["de"].values() for text in group]
+    config = RunConfig(n_categories=3, effort="fast", device="cpu", encoder=tiny_encoder)
+    result = pipeline.discover(Corpus.from_lists(texts), config)
+    assert not any(finding.kind == "languages" for finding in findings(result))
+    english = replace(result, config={**result.config, "encoder": "minilm"})
+    (finding,) = [finding for finding in findings(english) if finding.kind == "languages"]
+    assert finding.level == "check"
+    assert "About 100% of the texts" in finding.text
+    assert "multilingual" in finding.advice
+    numbers = {each["name"]: each["note"] for each in prepare(english)["numbers"]}
+    assert numbers["Languages"] == "German 100%"

@@ -54,8 +54,8 @@ class RunConfig:
     )
     encoder: str = setting(
         "minilm",
-        "short name (minilm, mpnet, bert), folder, Hub id, or the address of an OpenAI-compatible "
-        "embedding service with the model after #, such as https://host/v1#model",
+        "short name (minilm, mpnet, bert, multilingual), folder, Hub id, or the address of an "
+        "OpenAI-compatible embedding service with the model after #, such as https://host/v1#model",
     )
     n_categories: int | Literal["auto"] = setting(
         "auto",

@@ -46,8 +46,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     method : str, default "newfound"
         Name of the method; `newfound methods` lists them.
     encoder : str, default "minilm"
-        Encoder of the texts: a short name (minilm, mpnet, bert), a folder, a Hub id, or the address
-        of an embedding service with the model after "#".
+        Encoder of the texts: a short name (minilm, mpnet, bert, multilingual), a folder, a Hub id,
+        or the address of an embedding service with the model after "#".
     n_categories : int or "auto", default "auto"
         Number of categories, including the known ones; "auto" estimates it.
     effort : str or None, default None

@@ -3,7 +3,8 @@
 The steps of `discover`:
 
 1. check the configuration, the corpus and the device;
-2. load the encoder and let the method fit a feature map and prototypes;
+2. detect the languages of the texts, load the encoder and let the method fit a feature map and
+   prototypes;
 3. assign every text to its nearest prototype; a labelled text keeps its label;
 4. compute the fit score of each text, and mark texts that fit nowhere by `outside` or
    `false_alarms`;
@@ -13,6 +14,7 @@ The steps of `discover`:
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -27,12 +29,14 @@ from newfound.clustering.fit_scores import make_reference
 from newfound.clustering.n_categories import estimate_categories
 from newfound.config import RunConfig, check_marking
 from newfound.data.corpus import Corpus, check_corpus, check_texts
+from newfound.data.languages import detect_languages
 from newfound.data.task import make_task
 from newfound.data.vectors import order_notes
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
 from newfound.devices import describe_environment, find_device, seeded
+from newfound.encoding.languages import language_notes
 from newfound.encoding.loading import Encoder, load_encoder
 from newfound.encoding.vectors.choice import find_frozen
 from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, VectorEncoder
@@ -126,7 +130,15 @@ def discover(
         resolved["encoder"] = frozen.name
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
-        encoder = _load(frozen, config, device, stages.note)
+        # Its model takes most of a second to load, during which the encoder is read.
+        with ThreadPoolExecutor(1) as beside:
+            detected = beside.submit(detect_languages, ordered.texts)
+            encoder = _load(frozen, config, device, stages.note)
+            languages = detected.result()
+        if frozen is None:
+            for note in language_notes(languages, config.encoder):
+                notes.append(note)
+                stages.tell(note)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
         vectors = _vectors(frozen, ordered, stages, cache)
@@ -157,7 +169,8 @@ def discover(
         parameters={**asdict(config), "settings": chosen or None, "verbose": verbose},
         device=str(device),
     )
-    return _reordered(_result(ordered, model, fitted, notes, stages), corpus, order)
+    result = replace(_result(ordered, model, fitted, notes, stages), languages=languages)
+    return _reordered(result, corpus, order)
 
 
 def _reordered(result: Result, corpus: Corpus, order: np.ndarray) -> Result:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from newfound.clustering.calibration import Evidence
     from newfound.clustering.estimate import Estimate
     from newfound.clustering.fit_scores import FitReference
+    from newfound.data.languages import Languages
     from newfound.encoding.feature_maps import FeatureMap
     from newfound.progress import Advance
 
@@ -433,6 +434,8 @@ class Result:
         Accuracy in percent if the true categories are known, as in the demo.
     command : str or None
         The command line of the run.
+    languages : Languages or None
+        Languages of the texts; None if no text has one, and in a run of an earlier version.
     """
 
     corpus: Corpus
@@ -457,6 +460,7 @@ class Result:
     versions: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, float | None] | None = None
     command: str | None = None
+    languages: "Languages | None" = None
     environment: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

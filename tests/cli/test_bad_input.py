@@ -41,7 +41,7 @@ TABLES: list[tuple[str, str, bytes, str]] = [
     ("binary", "t.csv", b"text\n" + bytes(range(256)) * 8, "t.csv"),
     ("neither encoding", "t.csv", b"text\nab\x81\x8d\n", "line 2 is neither UTF-8"),
     ("workbook", "t.csv", b"PK\x03\x04....", "Excel workbook"),
-    ("other format", "t.xlsx", b"x", "'.xlsx' is not a table format"),
+    ("other format", "t.xls", b"x", "'.xls' is not a table format"),
     ("no ending", "table", b"text\na\n", "the name has no extension"),
     ("no text column", "t.csv", b"number,when\n1,2\n3,4\n", "the text column is not clear"),
     ("two text columns", "t.csv", b"title,body\na,b\nc,d\n", "may be 'title' or 'body'"),

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.browser import HOW, Browser, find_chromium
 from support.fake_run import write_fake_run
+from support.languages import MESSAGES
 
 import newfound.report.sample
 from newfound.checking.check import Check, MethodCheck
@@ -434,3 +436,44 @@ class TestRest:
         outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
         assert page.run("document.activeElement.textContent") == "Skip to the content"
         assert outline == "solid"
+
+
+# Texts from right to left.
+
+
+def test_texts_from_right_to_left_begin_at_the_right(browser: Browser, tmp_path: Path) -> None:
+    result = read_run(write_fake_run(tmp_path, 60, 2, 1, 1))
+    first, second, *others = result.categories
+    arabic = [text for group in MESSAGES["ar"].values() for text in group]
+    first = replace(first, examples=tuple(arabic[:5]), keywords=("الطرد", "توصيل"))
+    second = replace(second, examples=("Where is my parcel?", "A 2nd text"))
+    corpus = replace(result.corpus, texts=(arabic * 4)[:60])
+    categories = (first, second, *others)
+    mixed = replace(result, categories=categories, corpus=corpus, fit=np.linspace(0, 1, 60))
+    page = opened(browser, write_report(mixed, tmp_path / "report.html"))
+    page.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+
+    def edges(start: str) -> tuple[str, float, float]:
+        """Return the direction of a quoted text, and its distances to both edges of its item."""
+        found = page.run(
+            "(() => { const text = [...document.querySelectorAll('.quotes .text')].find(one =>"
+            f" one.textContent.startsWith({json.dumps(start)}) && one.getClientRects().length);"
+            "const item = text.closest('li'), a = text.getBoundingClientRect(),"
+            " b = item.getBoundingClientRect();"
+            "return [getComputedStyle(item).direction, a.left - b.left, b.right - a.right]; })()"
+        )
+        return found[0], found[1], found[2]
+
+    direction, left, right = edges(arabic[1])
+    assert direction == "rtl"
+    assert right < 20 < left
+    direction, left, right = edges("Where is my parcel?")
+    assert direction == "ltr"
+    assert left < 20 < right
+    lines = page.run(
+        "[...document.querySelectorAll('.finding li')]"
+        ".filter(one => one.textContent.includes('(fit'))"
+        ".map(one => [getComputedStyle(one).direction, one.querySelectorAll('bdi').length])"
+    )
+    assert lines
+    assert {tuple(line) for line in lines} == {("ltr", 2)}  # text and remark, each isolated

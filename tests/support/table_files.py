@@ -37,7 +37,7 @@ def refused(path: Path, **options: Any) -> str:
 
 def write_as(path: Path) -> Path:
     """Write ROWS in the format that the name says."""
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".parquet", ".pq")):
         texts, labels = zip(*ROWS, strict=True)
         return put_parquet(path, text=texts, label=labels)
@@ -46,8 +46,9 @@ def write_as(path: Path) -> Path:
     elif name.endswith(".json"):
         lines = [json.dumps([{"text": text, "label": label} for text, label in ROWS], indent=1)]
     else:
-        tab = "," if ".csv" in name.lower() else "\t"
+        tab = "," if ".csv" in name else "\t"
         lines = [f"text{tab}label", *(f"{text}{tab}{label or ''}" for text, label in ROWS)]
     data = ("\n".join(lines) + "\n").encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    compress = {".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+    path.write_bytes(compress.get(path.suffix.lower(), bytes)(data))
     return path

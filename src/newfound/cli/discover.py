@@ -45,9 +45,10 @@ def add_parser(commands: Commands) -> None:
         "discover",
         run,
         "discover the categories of the texts in a table",
-        "Discover the known and the novel categories of texts. The tables are CSV, TSV, JSON Lines "
-        "or Parquet files in which some texts have a label. The run folder holds the category of "
-        "every text, a description of each category, a report and a model for new texts.",
+        "Discover the known and the novel categories of texts. The tables are CSV, JSON Lines, "
+        "Parquet or Excel files, databases or folders in which some texts have a label. The run "
+        "folder holds the category of every text, a description of each category, a report and a "
+        "model for new texts.",
     )
     add_tables(command)
     command.add_argument(
@@ -113,6 +114,13 @@ def discover_corpus(
         resume=not options.no_resume,
         note=lambda note: output.notes([note]),
     )
+    told: list[str] = []
+
+    def tell(note: str) -> None:
+        told.append(note)
+        output.notes([note])
+
+    stages.tell = tell
     # The folder is created first, so that a place that cannot be written to fails at once.
     with _kept_until_complete(checkpoints, output), new_run(options.out, force) as folder:
         result = pipeline.discover(
@@ -120,7 +128,7 @@ def discover_corpus(
         )
         if endpoint is not None:
             result = pipeline.name_novel(result, endpoint, stages=stages)
-        output.notes(note for note in result.notes if note not in stages.notes)
+        output.notes(note for note in result.notes if note not in told)
         output.settings(result.config)
         result = replace(
             result,

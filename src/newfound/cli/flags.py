@@ -95,19 +95,29 @@ def add_no_resume(command: argparse.ArgumentParser) -> None:
 def add_columns(command: argparse.ArgumentParser, roles: Sequence[str]) -> None:
     """Add the flags for column names."""
     for role in roles:
+        several = ", can be repeated to join several columns" if role == "text" else ""
         command.add_argument(
             f"--{role}-column",
             metavar="NAME",
+            action="append" if role == "text" else "store",
             default=argparse.SUPPRESS,
-            help=f"column with the {role}s (default: found by its name, with a note)",
+            help=f"column with the {role}s{several} (default: found by its name, with a note)",
         )
+
+
+TABLES = (
+    "table of texts: CSV, TSV, JSON Lines (also .gz and .zst), Parquet, Arrow or Excel file, "
+    "DuckDB or SQLite database, Hugging Face dataset, folder of .txt files, or a quoted pattern "
+    "such as 'tickets/*.csv'"
+)
 
 
 def add_tables(command: argparse.ArgumentParser) -> None:
     """Add the tables to read and the flags for their columns and cells."""
-    command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help="table of texts")
+    command.add_argument("tables", metavar="TABLE", nargs="+", type=Path, help=TABLES)
     add_columns(command, ("text", "label", "id"))
     add_vectors(command)
+    add_parts(command)
     add_raw_cells(command)
 
 
@@ -128,6 +138,24 @@ def add_vectors(command: argparse.ArgumentParser, *, several: bool = True) -> No
         metavar="NAME",
         default=argparse.SUPPRESS,
         help="instead of --vectors: column of a Parquet table with a list of numbers per text",
+    )
+
+
+def add_parts(command: argparse.ArgumentParser) -> None:
+    """Add the flags that choose a part of a workbook or a database."""
+    command.add_argument(
+        "--sheet",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="sheet of an Excel workbook (default: the first one, with a note); needs the extra "
+        "excel",
+    )
+    command.add_argument(
+        "--query",
+        metavar="SQL",
+        default=argparse.SUPPRESS,
+        help="SELECT statement on a DuckDB or SQLite database; DuckDB needs the extra sql "
+        "(required with a database)",
     )
 
 

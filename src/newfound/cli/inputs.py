@@ -64,8 +64,10 @@ def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
     return _read(
         options,
         options.tables,
-        getattr(options, "id_column", None),
         vectors=getattr(options, "vectors", None),
+        id_column=getattr(options, "id_column", None),
+        sheet=getattr(options, "sheet", None),
+        query=getattr(options, "query", None),
     )
 
 
@@ -93,9 +95,9 @@ def read_validation(
 def _read(
     options: argparse.Namespace,
     paths: Sequence[Path],
-    id_column: str | None = None,
     *,
     vectors: Path | None = None,
+    **chosen: str | None,
 ) -> tuple["Corpus", list[str]]:
     """Return tables as one corpus, with the vectors of a file or of a column, and notes."""
     from newfound.data.tables import read_tables
@@ -105,11 +107,11 @@ def _read(
         paths,
         text_column=getattr(options, "text_column", None),
         label_column=getattr(options, "label_column", None),
-        id_column=id_column,
         raw_cells=options.raw_cells,
+        **chosen,
     )
     column: str | None = getattr(options, "vector_column", None)
     if vectors is None and column is None:
         return read.corpus, list(read.notes)
-    found = table_vectors(paths, read.sizes, read.numbers, file=vectors, column=column)
+    found = table_vectors(read.paths, read.sizes, read.numbers, file=vectors, column=column)
     return replace(read.corpus, vectors=found), list(read.notes)

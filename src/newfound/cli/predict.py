@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from newfound.cli.flags import (
+    TABLES,
     Commands,
     add_columns,
     add_device,
     add_force,
     add_marking,
     add_output_flags,
+    add_parts,
     add_raw_cells,
     add_run_folder,
     add_vectors,
@@ -57,7 +59,9 @@ def add_parser(commands: Commands) -> None:
         "standard output as JSON Lines.",
     )
     add_run_folder(command, "run folder, or a saved model")
-    command.add_argument("table", metavar="TABLE", help="table of texts, or - for standard input")
+    command.add_argument(
+        "tables", metavar="TABLE", nargs="+", help=f"{TABLES}; or - for standard input"
+    )
     command.add_argument(
         "-o",
         "--out",
@@ -69,6 +73,7 @@ def add_parser(commands: Commands) -> None:
     add_force(command, "an existing table")
     add_columns(command, ("text", "id"))
     add_vectors(command, several=False)
+    add_parts(command)
     add_raw_cells(command)
     add_marking(command)
     add_device(command)
@@ -93,16 +98,19 @@ def run(options: argparse.Namespace) -> None:
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
-    # Made first, because it rejects an unknown file type.
-    writer = None if out is None else TableWriter(out, COLUMNS, raw_cells=options.raw_cells)
-    if out is not None and out.exists() and not options.force:
-        raise InputError(f"{out} exists; replace it with --force or choose another name")
-    rule = marking_options(options)
     columns: dict[str, Any] = {
         "text_column": getattr(options, "text_column", None),
         "id_column": getattr(options, "id_column", None),
     }
-    piped = options.table == "-"
+    written = {**COLUMNS, **dict.fromkeys(_own_columns(columns["text_column"] or []), str)}
+    # Made first, because it rejects an unknown file type.
+    writer = None if out is None else TableWriter(out, written, raw_cells=options.raw_cells)
+    if out is not None and out.exists() and not options.force:
+        raise InputError(f"{out} exists; replace it with --force or choose another name")
+    rule = marking_options(options)
+    piped = options.tables == ["-"]
+    if "-" in options.tables and not piped:
+        raise InputError("- stands for standard input and cannot be combined with tables")
     file, column = getattr(options, "vectors", None), getattr(options, "vector_column", None)
     if piped and (file or column):
         raise InputError(
@@ -118,7 +126,13 @@ def run(options: argparse.Namespace) -> None:
         )
     table = None
     if not piped:
-        table = stream_table(Path(options.table), raw_cells=options.raw_cells, **columns)
+        table = stream_table(
+            *map(Path, options.tables),
+            raw_cells=options.raw_cells,
+            sheet=getattr(options, "sheet", None),
+            query=getattr(options, "query", None),
+            **columns,
+        )
     with output.stages().stage("loading the model"):
         model, notes = _load(options, *rule)
     notes += [] if table is None else table.notes
@@ -183,7 +197,13 @@ def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Ite
     """Return an iterator over the vectors of a table's rows, chunk by chunk."""
     from newfound.data.tables.vectors import stream_vectors
 
-    return stream_vectors(table.source.path, table.rows, table.chunk, file=file, column=column)
+    if len(table.tables) > 1:
+        raise InputError(
+            f"vectors belong to the rows of one table, but {len(table.tables):,} tables are given; "
+            "predict them one by one"
+        )
+    path = table.tables[0][0].path
+    return stream_vectors(path, table.rows, table.chunk, file=file, column=column)
 
 
 def predicted(
@@ -216,7 +236,15 @@ def predicted(
             "best_known_probability": _rounded(found.best_known_probability),
             "fit": _rounded(found.fit),
             "fits_nowhere": marked,
+            **dict(zip(_own_columns(list(chunk.parts)), chunk.parts.values(), strict=True)),
         }
+
+
+def _own_columns(names: list[str]) -> list[str]:
+    """Return the names under which several text columns are written, after the other columns."""
+    from newfound.data.tables.columns import free_names
+
+    return free_names(names, COLUMNS) if len(names) > 1 else []
 
 
 def _rounded(values: "np.ndarray") -> list[float | None]:

@@ -27,6 +27,8 @@ class Corpus:
     labels : list of str or None
         None where a text is unlabelled.
     ids : list of str
+    parts : dict of str to list of str
+        Where several columns of a table were joined into the texts: these columns, by name.
     vectors : ndarray of shape (N, d), optional
         Vectors of the texts that the user computed; by default an encoder computes them.
 
@@ -41,6 +43,7 @@ class Corpus:
     texts: list[str]
     labels: list[str | None]
     ids: list[str]
+    parts: dict[str, list[str]] = field(default_factory=dict)
     vectors: np.ndarray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,6 +51,9 @@ class Corpus:
             raise ValueError(
                 f"{len(self.texts)} texts, {len(self.labels)} labels and {len(self.ids)} ids"
             )
+        for name, column in self.parts.items():
+            if len(column) != len(self.texts):
+                raise ValueError(f"{len(self.texts)} texts, but {len(column)} in {name!r}")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -69,7 +75,11 @@ class Corpus:
         texts, labels, ids = (
             [column[row] for row in rows.tolist()] for column in (self.texts, self.labels, self.ids)
         )
-        return Corpus(texts, labels, ids, None if self.vectors is None else self.vectors[rows])
+        parts = {
+            name: [column[row] for row in rows.tolist()] for name, column in self.parts.items()
+        }
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return Corpus(texts, labels, ids, parts, vectors)
 
     @property
     def sorted_rows(self) -> np.ndarray:

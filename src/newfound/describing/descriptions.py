@@ -51,10 +51,11 @@ def describe(
     near, distances = _neighbours(prototypes)
     terms = count_terms(texts, owner, count)
     scores = score_terms(terms, near)
-    best = choose_keywords(terms, scores, keywords)
     order = np.argsort(owner, kind="stable")
     ends = np.cumsum(np.bincount(owner, minlength=count))
     members = np.split(order, ends[:-1])
+    some = [[texts[row] for row in rows[:LOOKED_AT].tolist()] for rows in members]
+    best = choose_keywords(terms, scores, keywords, some)
 
     typical: list[list[int]] = []
     doubtful: list[list[int]] = []

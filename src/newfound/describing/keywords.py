@@ -1,12 +1,21 @@
 """Keywords: words and word pairs of a category by class-based TF-IDF, without stop words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from newfound.data.words import BREAK, overlap, same_stem, unspaced, words
+from newfound.data.words import (
+    BREAK,
+    is_whole,
+    normalise_text,
+    overlap,
+    same_stem,
+    unspaced,
+    words,
+)
 
 MOST_WORDS = 4_000_000  # words counted; in a larger corpus, each category is sampled
 MOST_TERMS = 100_000  # maximum number of words, and of pairs; the most frequent are kept
@@ -184,23 +193,38 @@ def _background(
     return np.where(found[rows] > 0, (others + near) / 2, others)
 
 
-def choose_keywords(terms: Terms, scores: csr_array, count: int) -> list[list[str]]:
-    """Return up to `count` of the best terms of each category, without repetitions."""
-    return [_choose(terms, scores, category, count) for category in range(len(terms.sizes))]
+def choose_keywords(
+    terms: Terms, scores: csr_array, count: int, texts: Sequence[Sequence[str]] = ()
+) -> list[list[str]]:
+    """Return up to `count` of the best terms of each category, without repetitions.
+
+    texts: [K] some texts of each category, in which runs of letters of a script without spaces
+    must look like whole words.
+    """
+    return [
+        _choose(terms, scores, category, count, texts[category] if texts else ())
+        for category in range(len(terms.sizes))
+    ]
 
 
-def _choose(terms: Terms, scores: csr_array, category: int, count: int) -> list[str]:
+def _choose(
+    terms: Terms, scores: csr_array, category: int, count: int, texts: Sequence[str]
+) -> list[str]:
     row = slice(scores.indptr[category], scores.indptr[category + 1])
-    value, texts = scores.data[row], terms.counts.data[row]
+    value, held_by = scores.data[row], terms.counts.data[row]
     # A term in very few texts of a large category may be there by chance.
     least = 1.0 if terms.sizes[category] < 5 else max(2.0, terms.sizes[category] ** 0.5 / 4)
     faint = FAINT * value.max(initial=0.0)
-    enough = np.flatnonzero((value > 0) & (value >= faint) & (texts >= least))
+    enough = np.flatnonzero((value > 0) & (value >= faint) & (held_by >= least))
     # Ties are broken by name, so that the order of the rows does not matter.
     ranked = sorted(
-        (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(texts[i]))
+        (-round(float(value[i]), 12), terms.names[scores.indices[row][i]], float(held_by[i]))
         for i in enough[np.argsort(-value[enough], kind="stable")[: 12 * count]]
     )
+    if any(unspaced(name) for _, name, _ in ranked):
+        lines = "\n".join(normalise_text(text).lower() for text in texts)
+        whole = [each for each in ranked if not unspaced(each[1]) or is_whole(each[1], lines)]
+        ranked = whole or ranked  # texts that are all alike show no borders of words
     chosen: list[str] = []
     for _, name, held in ranked:
         if len(chosen) == count:

@@ -35,6 +35,7 @@ SHORT_NAMES: dict[str, dict[str, str]] = {
         "sha256": "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
     },
     "bert": {"hub": "google-bert/bert-base-uncased"},
+    "multilingual": {"hub": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"},
 }
 POOLINGS = ("cls", "mean")
 PROBES = ["a text", "", "\u2603 \u6f22\u5b57 " * 200]  # encoded to check a tokeniser

@@ -122,7 +122,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "level": finding.level,
         "title": finding.title,
         "text": finding.text,
-        "lines": [shown(line, SENTENCE) for line in finding.lines],
+        "lines": [
+            shown(line, SENTENCE)
+            if isinstance(line, str)
+            else [shown(part, SENTENCE) for part in line]
+            for line in finding.lines
+        ],
         "advice": finding.advice,
         "items": [[item.category, item.other, item.text] for item in finding.items],
     }

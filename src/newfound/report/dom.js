@@ -50,7 +50,7 @@ const cut = (text, length) =>
 // A text that was cut comes as [the part that is shown, the length of the whole text].
 function quote(text) {
   const [words, length] = Array.isArray(text) ? text : [text, null];
-  return make("li", {}, make("bdi", { class: "text" }, words),
+  return make("li", { dir: "auto" }, make("span", { class: "text" }, words),
     length ? make("span", { class: "hint" }, ` (${number(length)} characters)`) : null);
 }
 

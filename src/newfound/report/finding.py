@@ -22,7 +22,8 @@ class Finding:
     text: str
     advice: str
     items: tuple[Item, ...] = ()
-    lines: tuple[str, ...] = ()  # may quote the user's texts
+    # May quote the user's texts; parts of a line that differ in direction are given one by one.
+    lines: tuple[str | tuple[str, ...], ...] = ()
 
 
 def percent(share: float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from newfound.encoding.languages import better_encoder, share_not_served
 from newfound.report.finding import Finding, Item, percent
 from newfound.report.fits import fits_nowhere
 from newfound.report.likeness import (
@@ -30,6 +31,7 @@ NOTES = 50  # shown in the report
 def findings(result: Result) -> list[Finding]:
     """Return all findings; possible problems come before notes."""
     checks: list[Callable[[Result], Finding | None]] = [
+        _languages,
         _unsure_overall,
         fits_nowhere,
         same_as_known,
@@ -55,6 +57,21 @@ def pile_probability(result: Result) -> np.ndarray:
         result.probability[~result.labelled] if not result.labelled.all() else result.probability
     )
     return chosen[np.isfinite(chosen)]
+
+
+def _languages(result: Result) -> Finding | None:
+    encoder = str(result.config.get("encoder"))
+    share = share_not_served(result.languages, encoder)
+    if not share or result.languages is None:
+        return None
+    return Finding(
+        "languages",
+        "check",
+        "The encoder does not read all languages of the texts",
+        f"About {percent(share)} of the texts are in languages that the encoder {encoder} was not "
+        f"trained for ({result.languages.described}). Probabilities may be high all the same.",
+        f"Run again: {better_encoder(result.languages)}.",
+    )
 
 
 def _unsure_overall(result: Result) -> Finding | None:

@@ -54,8 +54,8 @@ def least_fitting(result: Result, count: int) -> np.ndarray:
     return rows[np.argsort(result.fit[rows], kind="stable")][:count]
 
 
-def _line(result: Result, row: int) -> str:
-    """Return a text with its fit score, its category and its best known category."""
+def _line(result: Result, row: int) -> tuple[str, str]:
+    """Return a text, and in brackets its fit score, its category and its best known category."""
     assert result.fit is not None
     category = int(result.assigned[row])
     told = f"fit {result.fit[row]:.2f}, in {shown(str(result.names[category]), NAME)}"
@@ -64,7 +64,7 @@ def _line(result: Result, row: int) -> str:
         if known >= 0 and result.best_known_probability is not None:
             chance = percent(float(result.best_known_probability[row]))
             told += f"; best known: {shown(str(result.names[known]), NAME)}, {chance}"
-    return f"{shown(result.corpus.texts[row], TEXT)} ({told})"
+    return shown(result.corpus.texts[row], TEXT), f" ({told})"
 
 
 def _items(result: Result) -> tuple[Item, ...]:

@@ -207,7 +207,7 @@ function point(i, spoken) {
   const share = texts.probability[i];
   const sure = share < 0 ? "" : `probability ${share}%`;
   const origin = texts.given[i] === "1" ? "labelled by you" : sure;
-  tip.replaceChildren(make("p", { class: "text" }, said(texts.text[i])),
+  tip.replaceChildren(make("p", { class: "text", dir: "auto" }, texts.text[i]),
     make("p", { class: "of" }, badge(category.kind), make("b", {}, said(cut(category.name, 60))),
       make("span", { class: "hint" }, origin)),
     ...(other === undefined ? [] : [make("p", { class: "hint" }, "predicted: ",

@@ -66,7 +66,7 @@ function findingCard(finding) {
     make("h3", {}, make("span", { class: "level" }, finding.level === "check" ? "Check" : "Note"),
       finding.title),
     finding.text ? make("p", {}, finding.text) : null,
-    finding.lines.length ? make("ul", {}, finding.lines.map((line) => make("li", {}, said(line)))) : null,
+    finding.lines.length ? make("ul", {}, finding.lines.map((line) => make("li", {}, [line].flat().map(said)))) : null,
     finding.items.length ? list : null, more,
     finding.advice ? make("p", { class: "advice" }, make("b", {}, "What to do: "), finding.advice)
       : null);

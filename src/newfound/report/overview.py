@@ -88,6 +88,10 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
                 "note": f"mean probability; below {UNSURE:.0%} for {unsure} of the texts",
             }
         )
+    languages = result.languages
+    if languages is not None and set(languages.shares) != {"en"}:
+        count = f"{len(languages.shares):,}"
+        numbers.append({"name": "Languages", "value": count, "note": languages.described})
     if result.fits_nowhere is not None:
         marked = int(result.fits_nowhere.sum())
         share = percent(marked / pile) if pile else percent(0)

@@ -182,8 +182,8 @@ function listed(list, named) {
   const more = make("button", { type: "button", class: "quiet more" }, "Show more");
   const add = () => {
     const from = items.childElementCount;
-    items.append(...list.slice(from, from + MORE).map((i) => make("li", {},
-      make("bdi", { class: "text" }, texts.text[i]),
+    items.append(...list.slice(from, from + MORE).map((i) => make("li", { dir: "auto" },
+      make("span", { class: "text" }, texts.text[i]),
       named ? make("span", { class: "chips" }, pick(texts.category[i])) : null)));
     more.hidden = items.childElementCount >= list.length;
   };

@@ -10,6 +10,7 @@ import numpy as np
 
 from newfound.data.corpus import Corpus
 from newfound.data.tables import TableWriter
+from newfound.data.tables.columns import free_names
 from newfound.data.tables.formulas import unprotected
 from newfound.errors import InputError
 from newfound.result import Category, Result
@@ -18,6 +19,8 @@ from newfound.storage.formats import AGAIN
 PRIVATE = range(0xE000, 0xF900)  # private-use characters
 TABLES = ("assignments.parquet", "assignments.csv")  # names in a run folder, first match first
 COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
+# All columns that a run may have; others are columns of the user's table that form the texts.
+OWN = {*COLUMNS, "id", "best_known", "best_known_probability", "fit", "fits_nowhere"}
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
 MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
 
@@ -40,6 +43,7 @@ class Assignments:
 
 def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) -> None:
     """Write one row per text, in the format given by the file extension."""
+    parts = result.corpus.parts
     columns = {
         "id": result.corpus.ids,
         "text": result.corpus.texts,
@@ -51,6 +55,7 @@ def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) ->
         **_optional_columns(result),
         "x": result.map_positions[:, 0],
         "y": result.map_positions[:, 1],
+        **dict(zip(free_names(list(parts), OWN), parts.values(), strict=True)),
     }
     kinds = {name: float if name in NUMBERS else str for name in columns}
     with TableWriter(path, kinds, raw_cells=raw_cells) as writer:
@@ -104,6 +109,7 @@ def read_assignments(
             texts=texts,
             labels=[label or None for label in table["label"]],
             ids=table.get("id", [str(number) for number in range(1, len(texts) + 1)]),
+            parts={name: column for name, column in table.items() if name not in OWN},
         ),
         assigned=np.array(assigned, np.int64),
         predicted=np.array(predicted, np.int64),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from newfound.clustering.estimate import Estimate
+from newfound.data.languages import Languages
 from newfound.errors import DamagedFileError, InputError
 from newfound.files import (
     CheckedFolder,
@@ -198,6 +199,7 @@ def _records(result: Result) -> dict[str, Any]:
         },
         "scores": None if result.scores is None else dict(result.scores),
         "fits_nowhere": None if result.fits_nowhere is None else int(result.fits_nowhere.sum()),
+        "languages": None if result.languages is None else result.languages.to_dict(),
     }
 
 
@@ -240,6 +242,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         raw_cells, environment = records.get("raw_cells", True), records.get("environment", {})
         later = {"raw_cells": raw_cells, "environment": environment}
         check_fields(later, {"raw_cells": bool, "environment": dict}, "run.json")
+        languages = _languages(records.get("languages"))
     name = next((name for name in TABLES if files.has(name)), None)
     if name is None:
         raise InputError(
@@ -273,7 +276,17 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         scores=records["scores"],
         command=records["command"],
         environment=environment,
+        languages=languages,
     )
+
+
+def _languages(recorded: Any) -> Languages | None:
+    """Return the languages of the texts; None if they are not recorded."""
+    if recorded is None:
+        return None
+    check_fields(recorded, {"shares": dict, "texts": int}, "run.json, languages")
+    check_items(list(recorded["shares"].values()), (int, float), "run.json, languages")
+    return Languages(recorded["shares"], recorded["texts"])
 
 
 def _matching(

@@ -11,13 +11,19 @@ from newfound.data.tables import Columns, read_tables, stream_table
 @pytest.mark.parametrize(
     ("header", "columns"),
     [
-        ("utterance,intent", Columns("utterance", "intent", None, ("text", "label"))),
-        (" Text , LABEL,ID", Columns("Text", "LABEL", "ID", ("text", "label", "id"))),
-        ("uuid,Message,Category", Columns("Message", "Category", "uuid", ("text", "label", "id"))),
-        ("title,text,extra", Columns("text", None, None, ("text",))),  # "text" takes precedence
-        ("text,category,label", Columns("text", "label", None, ("text", "label"))),
-        ("uid,key,query", Columns("query", None, None, ("text",))),  # two candidates: no id column
-        (",question,Unnamed: 0", Columns("question", None, None, ("text",))),
+        ("utterance,intent", Columns(("utterance",), "intent", None, ("text", "label"))),
+        (" Text , LABEL,ID", Columns(("Text",), "LABEL", "ID", ("text", "label", "id"))),
+        (
+            "uuid,Message,Category",
+            Columns(("Message",), "Category", "uuid", ("text", "label", "id")),
+        ),
+        ("title,text,extra", Columns(("text",), None, None, ("text",))),  # "text" takes precedence
+        ("text,category,label", Columns(("text",), "label", None, ("text", "label"))),
+        (
+            "uid,key,query",
+            Columns(("query",), None, None, ("text",)),
+        ),  # two candidates: no id column
+        (",question,Unnamed: 0", Columns(("question",), None, None, ("text",))),
     ],
 )
 def test_columns_are_guessed_by_name(put: Any, header: str, columns: Columns) -> None:
@@ -27,11 +33,12 @@ def test_columns_are_guessed_by_name(put: Any, header: str, columns: Columns) ->
     read = read_tables([path])
     assert read.columns == [columns]
     guess = next(note for note in read.notes if "guessed" in note)
+    found = {"text": columns.texts[0], "label": columns.label, "id": columns.id}
     for role in columns.guessed:
-        assert f"{role} column {getattr(columns, role)!r}" in guess
+        assert f"{role} column {found[role]!r}" in guess
         assert f"--{role}-column" in guess
-    stream = stream_table(path)
-    assert (stream.columns.text, stream.columns.id) == (columns.text, columns.id)
+    ((_, streamed),) = stream_table(path).tables
+    assert (streamed.texts, streamed.id) == (columns.texts, columns.id)
 
 
 def test_named_columns_are_not_guessed(put: Any) -> None:
@@ -47,7 +54,7 @@ def test_named_columns_are_not_guessed(put: Any) -> None:
 
 def test_named_column_is_not_guessed_for_another_role(put: Any) -> None:
     path = put("t.csv", "title,body,topic\na,b,c\nd,e,f\n")
-    assert read_tables([path], label_column="title").columns[0].text == "body"
+    assert read_tables([path], label_column="title").columns[0].texts == ("body",)
     assert read_tables([path], text_column="topic").columns[0].label is None
 
 
@@ -100,3 +107,36 @@ def test_missing_named_column_is_refused(put: Any, role: str) -> None:
 def test_column_named_for_two_roles_is_refused(put: Any) -> None:
     path = put("t.csv", "text,label\na,b\n")
     assert "named twice" in refused(path, text_column="text", label_column="text")
+
+
+# Several text columns.
+
+
+def test_several_text_columns_are_joined_on_lines(put: Any) -> None:
+    rows = "1,Refund,I want it back,x\n2,,Only a body,\n3,Only a subject, ,y\n4,,,z\n"
+    path = put("t.csv", "id,subject,body,label\n" + rows)
+    read = read_tables([path], text_column=["subject", "body"])
+    assert read.corpus.texts == ["Refund\nI want it back", "Only a body", "Only a subject"]
+    assert read.corpus.labels == ["x", None, "y"]
+    assert read.corpus.ids == ["1", "2", "3"]
+    assert read.corpus.parts == {
+        "subject": ["Refund", "", "Only a subject"],
+        "body": ["I want it back", "Only a body", " "],
+    }
+    assert any("no text in columns 'subject', 'body' (first: row 4)" in n for n in read.notes)
+    (chunk,) = stream_table(path, text_column=["body", "subject"])
+    assert chunk.texts[0] == "I want it back\nRefund"
+    assert chunk.parts["subject"] == ["Refund", "", "Only a subject", ""]
+
+
+def test_several_text_columns_must_all_be_there(put: Any) -> None:
+    path = put("t.csv", "subject,body\na,b\n")
+    assert "there is no column 'bdy': did you mean 'body'?" in refused(
+        path, text_column=["subject", "bdy"]
+    )
+    assert "'body' is named twice" in refused(path, text_column=["body", "body"])
+
+
+def test_single_text_column_has_no_parts(put: Any) -> None:
+    path = put("t.csv", "subject,body\na,b\n")
+    assert read_tables([path], text_column=["body"]).corpus.parts == {}

@@ -26,7 +26,7 @@ def test_byte_order_mark_gives_the_encoding(put: Any, encoding: str, format: str
     content = "text,label\ncafé 😀,x\n" if format == "csv" else '{"text": "café 😀", "label": "x"}'
     read = read_tables([put(f"t.{format}", content.encode(encoding))])
     assert read.corpus.texts == ["café 😀"]
-    assert read.columns[0].text == "text"
+    assert read.columns[0].texts == ("text",)
     assert any("byte order mark" in note for note in read.notes) == (encoding != "utf-8-sig")
 
 
@@ -230,9 +230,9 @@ def test_other_kinds_of_files_are_refused(put: Any, start: bytes, what: str) -> 
     assert what in refused(put("t.csv", start))
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.txt", "t.csv.zip", "t.txt.gz", "table"])
+@pytest.mark.parametrize("name", ["t.xls", "t.txt", "t.csv.zip", "t.txt.gz", "table"])
 def test_unknown_extension_is_refused(put: Any, name: str) -> None:
-    assert ".csv, .tsv, .jsonl or .parquet" in refused(put(name, "text\na\n"))
+    assert ".csv, .tsv, .jsonl, .parquet or .xlsx" in refused(put(name, "text\na\n"))
 
 
 def test_invalid_json_line_is_refused(put: Any) -> None:
@@ -289,6 +289,20 @@ def test_damaged_gzip_is_refused(put: Any) -> None:
     assert "damaged" in refused(put("a.csv.gz", data[:-2_000]))
     assert "damaged" in refused(put("b.csv.gz", b"text\na\n"))
     assert "damaged" in refused(put("c.csv.gz", data[:50] + b"\xff" * 50 + data[100:]))
+
+
+def test_damaged_zstandard_is_refused(put: Any) -> None:
+    data = pa.compress(b"text\n" + os.urandom(5_000).hex().encode(), "zstd", asbytes=True)
+    assert "damaged" in refused(put("a.csv.zst", data[:-2_000]))
+    assert "damaged" in refused(put("b.csv.zst", b"text\na\n"))
+    assert "Zstandard" in refused(put("d.csv", data))
+
+
+def test_zstandard_file_of_several_frames_is_read(put: Any) -> None:
+    frames = [pa.compress(part, "zstd", asbytes=True) for part in (b"text\na\n", b"b\nc\xe9\n")]
+    read = read_tables([put("t.csv.zst", b"".join(frames))])
+    assert read.corpus.texts == ["a", "b", "cé"]
+    assert "not UTF-8 (line 4)" in read.notes[0]
 
 
 def test_table_without_text_is_refused(put: Any) -> None:

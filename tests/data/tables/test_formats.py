@@ -29,7 +29,12 @@ from newfound.data.tables import Columns, read_tables, stream_table
         "t.parquet",
         "t.pq",
         "t.csv.gz",
+        "t.tsv.gz",
         "t.jsonl.gz",
+        "t.csv.zst",
+        "T.TSV.ZST",
+        "t.jsonl.zst",
+        "t.json.zst",
     ],
 )
 def test_every_format_reads_the_same_rows(tmp_path: Path, name: str) -> None:
@@ -37,7 +42,7 @@ def test_every_format_reads_the_same_rows(tmp_path: Path, name: str) -> None:
     read = read_tables([path])
     assert list(zip(read.corpus.texts, read.corpus.labels, strict=True)) == ROWS
     assert read.corpus.ids == ["1", "2", "3"]
-    assert read.columns == [Columns("text", "label", None, ("text", "label"))]
+    assert read.columns == [Columns(("text",), "label", None, ("text", "label"))]
     (note,) = read.notes
     assert note == (
         f"{path}: guessed the text column 'text', label column 'label' "
@@ -204,7 +209,7 @@ def test_several_tables_make_one_corpus(put: Any, tmp_path: Path) -> None:
     assert read.corpus.texts == ["a", "b", "e", "c", "d"]
     assert read.corpus.labels == ["x", "y", None, None, None]
     assert read.corpus.ids == ["1", "3", "4", "5", "6"]  # the row without text is counted
-    assert [columns.text for columns in read.columns] == ["utterance", "text", "message"]
+    assert [columns.texts for columns in read.columns] == [("utterance",), ("text",), ("message",)]
     assert any(
         str(plain) in note and "texts are unlabelled (choose one with" in note
         for note in read.notes

@@ -1,5 +1,6 @@
 """Streaming tables and lines: every row once, in constant memory."""
 
+import gzip
 import io
 import itertools
 import json
@@ -8,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,13 +82,14 @@ def test_errors_at_the_end_are_raised_before_the_first_row(
         stream_table(tmp_path / name)
 
 
-@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("format", ["csv", "jsonl", "csv.gz", "csv.zst"])
 def test_memory_does_not_grow_with_the_table(tmp_path: Path, format: str) -> None:
     def peak(batches: int) -> int:
-        path = tmp_path / f"{batches}.{format}"
+        path = tmp_path / f"{batches}.{format.partition('.')[0]}"
         with TableWriter(path, {"text": str}) as writer:
             for batch in range(batches):
                 writer.write({"text": [f"{batch} " + "long text " * 1_000] * 100})  # 1 MB
+        path = packed(path, tmp_path / f"{batches}.{format}")
         tracemalloc.start()
         for _ in stream_table(path, chunk=64):
             pass
@@ -95,6 +98,15 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path, format: str) -> Non
         return most
 
     assert peak(24) < peak(4) + 1_000_000
+
+
+def packed(path: Path, target: Path) -> Path:
+    """Compress a file as the name of the target says."""
+    if target.suffix == ".gz":
+        target.write_bytes(gzip.compress(path.read_bytes(), compresslevel=1))
+    elif target.suffix == ".zst":
+        target.write_bytes(pa.compress(path.read_bytes(), "zstd", asbytes=True))
+    return target
 
 
 # Lines.
@@ -141,6 +153,14 @@ def test_json_object_gives_text_and_id() -> None:
         ("5", "a b\nc"),
         ("6", '{"no": "such field", "as": "that"}'),
     ]
+
+
+def test_several_fields_are_joined() -> None:
+    line = '{"subject": "a", "body": "b", "id": "c"}'
+    (chunk,) = stream_lines([line, "plain"], text_column=["subject", "body"])
+    assert chunk == TableChunk(
+        ["c", "2"], ["a\nb", "plain"], {"subject": ["a", ""], "body": ["b", ""]}
+    )
 
 
 def test_named_field_is_used() -> None:

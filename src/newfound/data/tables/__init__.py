@@ -1,4 +1,4 @@
-"""Read, stream and write tables of texts: CSV, TSV, JSON lines and Parquet."""
+"""Read, stream and write tables of texts, with one module per format."""
 
 from newfound.data.tables.columns import Columns
 from newfound.data.tables.reading import TableRead, read_tables

@@ -1,6 +1,6 @@
 """Find the columns of a table that hold texts, labels and ids."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +55,14 @@ class Columns:
 
     Attributes
     ----------
-    text : str
+    texts : tuple of str
+        One column, or several that are joined.
     label, id : str, optional
     guessed : tuple of str
         Those of "text", "label" and "id" that the user did not name.
     """
 
-    text: str
+    texts: tuple[str, ...]
     label: str | None = None
     id: str | None = None
     guessed: tuple[str, ...] = ()
@@ -70,12 +71,56 @@ class Columns:
         """Return a note on the guessed columns, None if there are none."""
         if not self.guessed:
             return None
-        names = ", ".join(f"{role} column {getattr(self, role)!r}" for role in self.guessed)
+        found = {"text": self.texts[0], "label": self.label, "id": self.id}
+        names = ", ".join(f"{role} column {found[role]!r}" for role in self.guessed)
         flags = ", ".join(f"--{role}-column" for role in self.guessed)
         note = f"{path}: guessed the {names} (choose with {flags})"
-        if "text" in self.guessed and _normal(self.text) not in _TEXT_NAMES:
+        if "text" in self.guessed and _normal(self.texts[0]) not in _TEXT_NAMES:
             note += "; if that is a text, not a header, add a header line"
         return note
+
+    @property
+    def wanted(self) -> list[str]:
+        """Columns to read: those of the text, then the label and the id where there are any."""
+        return [*self.texts, *(name for name in (self.label, self.id) if name is not None)]
+
+    @property
+    def described(self) -> str:
+        """The text columns in a message: column 'text', or columns 'subject', 'body'."""
+        names = ", ".join(map(repr, self.texts))
+        return f"column {names}" if len(self.texts) == 1 else f"columns {names}"
+
+
+def join_cells(cells: Sequence[str | None]) -> str:
+    """Return the text of a row: its cell, or the cells of several columns on lines of their own.
+
+    A new line ends a phrase, so that no keyword reaches from one column into the next. Blank cells
+    are left out.
+
+    Examples
+    --------
+    >>> join_cells(["Refund", None, "I want my money back."])
+    'Refund\\nI want my money back.'
+    """
+    if len(cells) == 1:
+        return cells[0] or ""
+    return "\n".join(cell for cell in cells if cell and not cell.isspace())
+
+
+def free_names(names: Sequence[str], taken: Collection[str]) -> list[str]:
+    """Return the names of columns, with an underscore after each that is taken.
+
+    Examples
+    --------
+    >>> free_names(["title", "text"], {"id", "text"})
+    ['title', 'text_']
+    """
+    free: list[str] = []
+    for name in names:
+        while name in taken or name in free:
+            name += "_"
+        free.append(name)
+    return free
 
 
 def looks_like_header(names: Sequence[str]) -> bool:
@@ -92,7 +137,7 @@ def find_columns(
     path: Path | str,
     columns: Sequence[str],
     *,
-    text: str | None = None,
+    text: str | Sequence[str] | None = None,
     label: str | None = None,
     id: str | None = None,
     with_label: bool = True,
@@ -105,7 +150,9 @@ def find_columns(
         Name of the table in messages.
     columns : sequence of str
         Columns of the table.
-    text, label, id : str, optional
+    text : str or sequence of str, optional
+        Text columns named by the user; several are joined.
+    label, id : str, optional
         Columns named by the user. If the table lacks the label column, its texts are unlabelled;
         the caller checks whether any other table has it.
     with_label : bool
@@ -120,7 +167,8 @@ def find_columns(
     InputError
         If a named column is missing or named twice, or the text column cannot be guessed.
     """
-    named = [name for name in (text, label, id) if name is not None]
+    texts = (text,) if isinstance(text, str) else tuple(text or ())
+    named = [*texts, *(name for name in (label, id) if name is not None)]
     for name in named:
         if named.count(name) > 1:
             raise InputError(
@@ -129,13 +177,14 @@ def find_columns(
             )
         if columns.count(name) > 1:
             raise InputError(f"{path}: two columns have the name {name!r}: rename one of them")
-    for required, flag in ((text, "--text-column"), (id, "--id-column")):
-        if required is not None and required not in columns:
-            raise InputError(missing_column(path, required, flag, columns))
+    for name in named:
+        if name not in columns and name != label:
+            flag = "--text-column" if name in texts else "--id-column"
+            raise InputError(missing_column(path, name, flag, columns))
     free = [name for name in columns if name not in named and not _is_index(name)]
     guessed = []
-    if text is None:
-        text = _guess_text(path, free)
+    if not texts:
+        texts = (_guess_text(path, free),)
         guessed.append("text")
     if label is None and with_label:
         label = _guess(path, free, "label", _LABEL_NAMES)
@@ -147,7 +196,7 @@ def find_columns(
         # Row numbers serve as ids, so an ambiguity is not an error.
         id = candidates[0] if len(candidates) == 1 else None
         guessed += ["id"] if id is not None else []
-    return Columns(text=text, label=label, id=id, guessed=tuple(guessed))
+    return Columns(texts=texts, label=label, id=id, guessed=tuple(guessed))
 
 
 def missing_column(path: Path | str, name: str, flag: str, columns: Sequence[str]) -> str:
@@ -180,6 +229,7 @@ def _guess(path: Path | str, free: list[str], role: str, names: tuple[str, ...])
                 "rename one of them"
                 if len(set(candidates)) == 1
                 else f"choose with --{role}-column"
+                + (", once for each column to join several" if role == "text" else "")
             )
         )
     return candidates[0] if candidates else None

@@ -1,7 +1,6 @@
 """Read Parquet files batch by batch."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from newfound.data.tables.textfile import reading
+from newfound.data.tables.arrow import as_strings, check_types, reading_arrow
 from newfound.errors import InputError
 
 _BATCH = 8192
+_KIND = "a Parquet file"
 
 
 @dataclass(frozen=True)
@@ -28,57 +28,27 @@ class Parquet:
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row, as strings."""
-        for name in wanted:
-            kind = self.schema.field(name).type
-            try:
-                _strings(pa.nulls(0, kind))
-            except pa.ArrowException as error:
-                raise InputError(
-                    f"{self.path}, column {name!r}: values of type {kind} cannot be read as "
-                    "texts: give strings, or choose another column"
-                ) from error
+        check_types(self.path, self.schema, wanted)
         return self._read(list(wanted))
 
     def _read(self, wanted: list[str]) -> Iterator[tuple[str | None, ...]]:
-        with _reading(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
+        with (
+            reading_arrow(self.path, _KIND),
+            pq.ParquetFile(self.path, pre_buffer=False) as file,
+        ):
             for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
-                lists = [_strings(batch.column(name)).to_pylist() for name in wanted]
+                lists = [as_strings(batch.column(name)).to_pylist() for name in wanted]
                 yield from zip(*lists, strict=True)
 
 
 def open_parquet(path: Path) -> Parquet:
     """Read the metadata of a file: its columns and its number of rows."""
-    with _reading(path), pq.ParquetFile(path) as file:
+    with reading_arrow(path, _KIND), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         rows = file.metadata.num_rows
     if rows == 0:
         raise InputError(f"{path}: the table has columns but no rows: give a table with rows")
     return Parquet(path, list(schema.names), rows, [], schema)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn errors of reading a Parquet file inside the block into InputErrors."""
-    try:
-        with reading(path):
-            try:
-                yield
-            except OSError as error:
-                # Arrow raises OSError for invalid content, too, but then without a number.
-                if error.errno is None:
-                    raise pa.ArrowInvalid(str(error)) from error
-                raise
-    except pa.ArrowException as error:
-        raise InputError(
-            f"{path}: this is not a Parquet file, or it is damaged: write the table again"
-        ) from error
-
-
-def _strings(values: Any) -> Any:
-    """Cast an Arrow array to strings; NaN, pandas' missing value, becomes null."""
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
-    return values.cast(pa.string())
 
 
 def read_lists(source: Parquet, column: str) -> Iterator[tuple[Any, Any]]:
@@ -105,7 +75,10 @@ def read_lists(source: Parquet, column: str) -> Iterator[tuple[Any, Any]]:
             f"{source.path}, column {column!r}: values of type {kind} are not vectors: give a "
             "column of lists of numbers"
         )
-    with _reading(source.path), pq.ParquetFile(source.path, pre_buffer=False) as file:
+    with (
+        reading_arrow(source.path, _KIND),
+        pq.ParquetFile(source.path, pre_buffer=False) as file,
+    ):
         for batch in file.iter_batches(batch_size=_BATCH, columns=[column]):
             found = batch.column(0)
             lengths = pc.fill_null(pc.list_value_length(found), -1)

@@ -1,15 +1,17 @@
 """Read tables into one corpus."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from newfound.data.corpus import Corpus, clean_text
-from newfound.data.tables.columns import Columns, find_columns, missing_column
-from newfound.data.tables.sources import Source, open_source
+from newfound.data.tables.columns import Columns, find_columns, join_cells, missing_column
+from newfound.data.tables.sources import Source, open_sources
 from newfound.errors import InputError
 from newfound.wording import plural
+
+MOST_NOTES = 3  # of the same kind on different tables; more are given as one
+SOME_IDS = "not every table has an id column: the ids are row numbers"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class TableRead:
         What the user should know about how the tables were read.
     columns : list of Columns
         Columns read from each table.
+    paths : list of Path
+        Each table; a folder or a pattern may stand for several.
     numbers : list of int
         Row number of each text over all tables, from 1; rows without text are counted.
     sizes : list of int
@@ -32,6 +36,7 @@ class TableRead:
     corpus: Corpus
     notes: list[str]
     columns: list[Columns]
+    paths: list[Path]
     numbers: list[int]
     sizes: list[int]
 
@@ -43,6 +48,7 @@ class _Rows:
     texts: list[str]
     labels: list[str | None]
     ids: list[str | None]
+    parts: dict[str, list[str]]  # columns that are joined into the texts
     numbers: list[int]  # row numbers over all tables, skipped rows included
     places: list[tuple[Path, int]]  # path of each table, and number of rows before it
 
@@ -50,10 +56,12 @@ class _Rows:
 def read_tables(
     paths: Sequence[Path],
     *,
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
     raw_cells: bool = False,
+    sheet: str | None = None,
+    query: str | None = None,
 ) -> TableRead:
     """Read tables into one corpus.
 
@@ -62,11 +70,18 @@ def read_tables(
     Parameters
     ----------
     paths : sequence of Path
-    text_column, label_column, id_column : str, optional
+        Files, folders, or patterns such as ``tickets/*.csv``.
+    text_column : str or sequence of str, optional
+        Names of text columns; several are joined, each on its own line.
+    label_column, id_column : str, optional
         Names of columns; by default they are guessed for each table. Without an id column the ids
         are row numbers over all tables.
     raw_cells : bool, default False
         Whether apostrophes that protect formulas in CSV and TSV files are kept.
+    sheet : str, optional
+        Sheet of the Excel workbooks; the first one by default.
+    query : str, optional
+        Query on the databases.
 
     Returns
     -------
@@ -77,14 +92,9 @@ def read_tables(
     InputError
         If a table cannot be read, a column is missing or ambiguous, or there is no text.
     """
-    paths = [Path(path) for path in paths]
-    if not paths:
-        raise InputError("no table is given: give at least one file")
-    real = [os.path.realpath(path) for path in paths]  # unlike resolve(), accepts a loop of links
-    for position, path in enumerate(paths):
-        if real[position] in real[:position]:
-            raise InputError(f"{path}: the file is given twice: give it once")
-    sources = [open_source(path, raw_cells=raw_cells) for path in paths]
+    sources = open_sources(
+        [Path(path) for path in paths], raw_cells=raw_cells, sheet=sheet, query=query
+    )
     columns = [
         find_columns(
             source.path, source.columns, text=text_column, label=label_column, id=id_column
@@ -93,29 +103,49 @@ def read_tables(
     ]
     if label_column is not None and all(chosen.label is None for chosen in columns):
         raise InputError(
-            missing_column(paths[0], label_column, "--label-column", sources[0].columns)
+            missing_column(sources[0].path, label_column, "--label-column", sources[0].columns)
         )
-    notes: list[str] = []
-    rows = _Rows([], [], [], [], [])
+    tables = list(zip(sources, columns, strict=True))
+    notes = table_notes(tables, label_column, with_label=True)
+    rows = _Rows([], [], [], {}, [], [])
     before = 0
-    for source, chosen in zip(sources, columns, strict=True):
-        notes += [*source.notes, *filter(None, [chosen.note(source.path)])]
-        if chosen.label is None:
-            notes.append(_unlabelled_note(source.path, label_column))
+    for source, chosen in tables:
         rows.places.append((source.path, before))
         notes += _read_one(source, chosen, before, rows)
         before += source.rows
     if not rows.texts:
-        where = ", ".join(
-            f"column {chosen.text!r} of {path}" for path, chosen in zip(paths, columns, strict=True)
-        )
+        where = ", ".join(f"{chosen.described} of {source.path}" for source, chosen in tables)
         raise InputError(
             f"there is no text in {where}: every row is empty; choose another column "
             "with --text-column"
         )
     ids = _ids(rows, columns, id_column, notes)
-    sizes = [source.rows for source in sources]
-    return TableRead(Corpus(rows.texts, rows.labels, ids), notes, columns, rows.numbers, sizes)
+    files, sizes = [source.path for source in sources], [source.rows for source in sources]
+    corpus = Corpus(rows.texts, rows.labels, ids, rows.parts)
+    return TableRead(corpus, notes, columns, files, rows.numbers, sizes)
+
+
+def table_notes(
+    tables: Sequence[tuple[Source, Columns]],
+    label_column: str | None = None,
+    *,
+    with_label: bool = False,
+) -> list[str]:
+    """Return the notes on how tables are read; a note that many tables share is given once."""
+    shared: dict[str, list[str]] = {}  # by note without the path
+    for source, chosen in tables:
+        found = [*source.notes, *filter(None, [chosen.note(source.path)])]
+        if with_label and chosen.label is None:
+            found.append(_unlabelled_note(source.path, label_column))
+        for note in found:
+            shared.setdefault(note.removeprefix(str(source.path)), []).append(note)
+    notes: list[str] = []
+    for same in shared.values():
+        if len(same) <= MOST_NOTES:
+            notes += same
+        else:
+            notes.append(f"{same[0]} (and in {plural(len(same) - 1, 'more table')})")
+    return notes
 
 
 def _unlabelled_note(path: Path, label_column: str | None) -> str:
@@ -130,12 +160,12 @@ def _unlabelled_note(path: Path, label_column: str | None) -> str:
 
 def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list[str]:
     """Add the rows of one table to `rows`; return notes on skipped and changed ones."""
-    wanted = [name for name in (chosen.text, chosen.label, chosen.id) if name is not None]
     has_label, has_id = chosen.label is not None, chosen.id is not None
+    joined = len(chosen.texts)
     same: dict[str, str] = {}  # one string object per label saves memory
     empty = first_empty = cleaned = first_cleaned = 0
-    for row, cells in enumerate(source.read(wanted), start=1):
-        given = cells[0] or ""
+    for row, cells in enumerate(source.read(chosen.wanted), start=1):
+        given = join_cells(cells[:joined])
         text = clean_text(given)
         if text != given:
             cleaned += 1
@@ -144,26 +174,29 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
             empty += 1
             first_empty = first_empty or row
             continue
-        label = clean_text(cells[1] or "") if has_label else ""
+        label = clean_text(cells[joined] or "") if has_label else ""
         rows.texts.append(text)
         rows.labels.append(same.setdefault(label, label) if label.strip() else None)
         rows.ids.append(cells[-1] if has_id else None)
         rows.numbers.append(before + row)
+        if joined > 1:
+            for name, cell in zip(chosen.texts, cells[:joined], strict=True):
+                rows.parts.setdefault(name, []).append(clean_text(cell or ""))
     notes = []
     if cleaned:
-        notes.append(cleaned_note(source.path, chosen.text, cleaned, first_cleaned))
+        notes.append(cleaned_note(source.path, chosen.described, cleaned, first_cleaned))
     if empty:
         notes.append(
-            f"{source.path}: {plural(empty, 'row has', 'rows have')} no text in column "
-            f"{chosen.text!r} (first: row {first_empty}): skipped"
+            f"{source.path}: {plural(empty, 'row has', 'rows have')} no text in "
+            f"{chosen.described} (first: row {first_empty}): skipped"
         )
     return notes
 
 
-def cleaned_note(path: Path, column: str, count: int, first: int) -> str:
+def cleaned_note(path: Path, columns: str, count: int, first: int) -> str:
     """Return the note on texts with replaced characters."""
     return (
-        f"{path}: {plural(count, 'text', 'texts')} in column {column!r} "
+        f"{path}: {plural(count, 'text', 'texts')} in {columns} "
         f"{'contains' if count == 1 else 'contain'} NUL or invalid characters (first: row {first})"
         ": NUL is read as a space, an invalid character as '\ufffd'"
     )
@@ -177,7 +210,7 @@ def _ids(
     if all(chosen.id is None for chosen in columns):
         return numbers
     if any(chosen.id is None for chosen in columns):
-        notes.append("not every table has an id column: the ids are row numbers")
+        notes.append(SOME_IDS)
         return numbers
     seen: dict[str, int] = {}
     fault = ""

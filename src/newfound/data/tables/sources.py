@@ -1,13 +1,19 @@
-"""Open tables; the file extension gives the format."""
+"""Open tables: files, whose extension gives the format, folders, databases and patterns."""
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from newfound.data.tables.delimited import open_delimited
 from newfound.data.tables.jsonlines import open_json
+from newfound.data.tables.text_folder import open_text_folder
 from newfound.data.tables.textfile import check_file
 from newfound.errors import InputError
+
+_WORKBOOKS = (".xlsx", ".xlsm")
+_FORMATS = ".csv, .tsv, .jsonl, .parquet or .xlsx"
 
 
 class Source(Protocol):
@@ -15,7 +21,7 @@ class Source(Protocol):
 
     @property
     def path(self) -> Path:
-        """Path of the file."""
+        """Path of the file or folder."""
 
     @property
     def columns(self) -> list[str]:
@@ -33,43 +39,107 @@ class Source(Protocol):
         """Check the wanted columns, then yield them for every row, None where missing."""
 
 
-def open_source(path: Path, *, raw_cells: bool = False) -> Source:
-    """Open a table of any supported format.
+def open_sources(
+    names: Sequence[Path],
+    *,
+    raw_cells: bool = False,
+    sheet: str | None = None,
+    query: str | None = None,
+) -> list[Source]:
+    """Open tables of any supported format.
 
     Parameters
     ----------
-    path : Path
-        CSV, TSV or JSON lines, each optionally compressed as .gz, or Parquet.
+    names : sequence of Path
+        Files, folders, or patterns such as ``tickets/*.csv``.
     raw_cells : bool, default False
         Whether apostrophes that protect formulas in CSV and TSV files are kept.
+    sheet : str, optional
+        Sheet of the Excel workbooks; the first one by default.
+    query : str, optional
+        Query on the databases.
 
     Returns
     -------
-    Source
+    list of Source
 
     Raises
     ------
     InputError
-        If the file is missing, empty, damaged or of another format.
+        If a table is missing, given twice, empty, damaged or of another format, or a sheet or a
+        query is given for none of them.
     """
+    paths = [path for name in names for path in _expanded(Path(name))]
+    if not paths:
+        raise InputError("no table is given: give at least one file")
+    real = [os.path.realpath(path) for path in paths]  # unlike resolve(), accepts a loop of links
+    for position, path in enumerate(paths):
+        if real[position] in real[:position]:
+            raise InputError(f"{path}: the file is given twice: give it once")
+    if sheet is not None and not any(path.suffix.lower() in _WORKBOOKS for path in paths):
+        raise InputError(f"{paths[0]}: --sheet is for Excel workbooks: omit it")
+    sources = [_open(path, raw_cells, sheet, query) for path in paths]
+    if query is not None:
+        from newfound.data.tables.database import QueryResult
+
+        if not any(isinstance(source, QueryResult) for source in sources):
+            raise InputError(f"{paths[0]}: --query is for databases: omit it")
+    return sources
+
+
+def _expanded(name: Path) -> list[Path]:
+    """Return the files that match a pattern, sorted; a name without one stands for itself."""
+    if not glob.has_magic(str(name)) or os.path.lexists(name):
+        return [name]
+    found = sorted(glob.glob(str(name), recursive=True))
+    if not found:
+        raise InputError(f"{name}: no file matches this pattern: check the path")
+    return [Path(each) for each in found]
+
+
+def _open(path: Path, raw_cells: bool, sheet: str | None, query: str | None) -> Source:
+    """Open one table; its file extension gives the format, for a database its first bytes."""
+    # Libraries for formats other than text files are imported only for these formats.
+    if path.is_dir():
+        return _open_folder(path)
     check_file(path)
     suffix = path.suffix.lower()
-    if suffix == ".gz":
+    if suffix in (".gz", ".zst"):
         suffix = Path(path.stem).suffix.lower()
     elif suffix in (".parquet", ".pq"):
-        # Arrow is slow to import, and only Parquet files need it.
         from newfound.data.tables.parquet import open_parquet
 
         return open_parquet(path)
+    elif suffix in (".arrow", ".feather"):
+        from newfound.data.tables.arrow import open_arrow
+
+        return open_arrow(path)
+    elif suffix in _WORKBOOKS:
+        from newfound.data.tables.excel import open_excel
+
+        return open_excel(path, sheet)
     if suffix == ".csv":
         return open_delimited(path, ",", raw_cells=raw_cells)
     if suffix in (".tsv", ".tab"):
         return open_delimited(path, "\t", raw_cells=raw_cells)
     if suffix in (".jsonl", ".ndjson", ".json"):
         return open_json(path, may_be_array=suffix == ".json")
+    from newfound.data.tables.database import database_kind, open_query
+
+    kind = database_kind(path)
+    if kind is not None:
+        return open_query(path, kind, query)
     raise InputError(
-        f"{path}: the extension {path.suffix!r} is not a table format: use .csv, .tsv, "
-        ".jsonl or .parquet"
+        f"{path}: the extension {path.suffix!r} is not a table format: use {_FORMATS}"
         if path.suffix
-        else f"{path}: the name has no extension: use .csv, .tsv, .jsonl or .parquet"
+        else f"{path}: the name has no extension: use {_FORMATS}"
     )
+
+
+def _open_folder(path: Path) -> Source:
+    """Open a dataset of the Hugging Face library, or a folder of texts."""
+    if (path / "state.json").is_file() or (path / "dataset_dict.json").is_file():
+        from newfound.data.tables.arrow import open_dataset
+
+        return open_dataset(path)
+    return open_text_folder(path)

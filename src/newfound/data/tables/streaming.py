@@ -1,114 +1,174 @@
 """Read texts chunk by chunk, in constant memory."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from newfound.data.corpus import clean_text
-from newfound.data.tables.columns import Columns, find_columns, text_candidates
+from newfound.data.tables.columns import Columns, find_columns, join_cells, text_candidates
 from newfound.data.tables.jsonlines import DECODER, as_string
-from newfound.data.tables.reading import cleaned_note
-from newfound.data.tables.sources import Source, open_source
+from newfound.data.tables.reading import SOME_IDS, cleaned_note, table_notes
+from newfound.data.tables.sources import Source, open_sources
 from newfound.errors import InputError
 from newfound.wording import plural
 
 
 @dataclass(frozen=True)
 class TableChunk:
-    """Consecutive rows; a row without text has an empty one."""
+    """Consecutive rows; a row without text has an empty one.
+
+    `parts` holds the columns that were joined into the texts, by name, if there are several.
+    """
 
     ids: list[str]
     texts: list[str]
+    parts: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
 class TableStream:
-    """A table that has been checked and whose rows can be iterated over in chunks."""
+    """Tables that have been checked and whose rows can be iterated over in chunks."""
 
-    source: Source
-    columns: Columns
+    tables: list[tuple[Source, Columns]]
     chunk: int
     notes: list[str] = field(default_factory=list)  # complete only after the last row
 
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return self.source.rows
+        return sum(source.rows for source, _ in self.tables)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether every table has an id column; otherwise ids are row numbers."""
+        return all(columns.id is not None for _, columns in self.tables)
 
     def __iter__(self) -> Iterator[TableChunk]:
-        wanted = [name for name in (self.columns.text, self.columns.id) if name is not None]
-        has_id = self.columns.id is not None
-        ids: list[str] = []
-        texts: list[str] = []
-        cleaned = first = empty = first_empty = 0
-        for row, cells in enumerate(self.source.read(wanted), start=1):
-            given = cells[0] or ""
-            text = clean_text(given)
-            if text != given:
-                cleaned += 1
-                first = first or row
-            if not text or text.isspace():
-                empty += 1
-                first_empty = first_empty or row
-            texts.append(text)
-            ids.append(clean_text(cells[1] or "") if has_id else str(row))
-            if len(texts) == self.chunk:
-                yield TableChunk(ids, texts)
-                ids, texts = [], []
-        if texts:
-            yield TableChunk(ids, texts)
-        path, column = self.source.path, self.columns.text
-        if cleaned:
-            self.notes.append(cleaned_note(path, column, cleaned, first))
-        if empty:
-            self.notes.append(
-                f"{path}: {plural(empty, 'row has', 'rows have')} no text in column {column!r} "
-                f"(first: row {first_empty}): no category is predicted"
-            )
+        filled = _Filled()
+        before = 0
+        for source, columns in self.tables:
+            joined = len(columns.texts)
+            cleaned = first = empty = first_empty = 0
+            for row, cells in enumerate(source.read(_wanted(columns, self.has_ids)), start=1):
+                given = join_cells(cells[:joined])
+                text = clean_text(given)
+                if text != given:
+                    cleaned += 1
+                    first = first or row
+                if not text or text.isspace():
+                    empty += 1
+                    first_empty = first_empty or row
+                name = clean_text(cells[joined] or "") if self.has_ids else str(before + row)
+                filled.add(name, text, _parts(columns.texts, cells))
+                if len(filled) == self.chunk:
+                    yield filled.taken()
+            before += source.rows
+            if cleaned:
+                self.notes.append(cleaned_note(source.path, columns.described, cleaned, first))
+            if empty:
+                self.notes.append(
+                    f"{source.path}: {plural(empty, 'row has', 'rows have')} no text in "
+                    f"{columns.described} (first: row {first_empty}): no category is predicted"
+                )
+        if len(filled):
+            yield filled.taken()
+
+
+@dataclass
+class _Filled:
+    """The rows of the next chunk."""
+
+    ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    parts: dict[str, list[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def add(self, name: str, text: str, parts: dict[str, str]) -> None:
+        """Add a row."""
+        self.ids.append(name)
+        self.texts.append(text)
+        for column, cell in parts.items():
+            self.parts.setdefault(column, []).append(cell)
+
+    def taken(self) -> TableChunk:
+        """Return the rows as a chunk, and begin the next one."""
+        chunk = TableChunk(self.ids, self.texts, self.parts)
+        self.ids, self.texts, self.parts = [], [], {}
+        return chunk
+
+
+def _wanted(columns: Columns, with_id: bool) -> list[str]:
+    """Return the columns that are read from a table."""
+    return columns.wanted if with_id else list(columns.texts)
+
+
+def _parts(names: Sequence[str], cells: Sequence[str | None]) -> dict[str, str]:
+    """Return the cells of several text columns, by name; none for a single column."""
+    if len(names) == 1:
+        return {}
+    return {name: clean_text(cell or "") for name, cell in zip(names, cells, strict=False)}
 
 
 def stream_table(
-    path: Path,
-    *,
-    text_column: str | None = None,
+    *paths: Path,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     chunk: int = 4096,
     raw_cells: bool = False,
+    sheet: str | None = None,
+    query: str | None = None,
 ) -> TableStream:
-    """Check a table and return a stream of its rows.
+    """Check tables and return a stream of their rows.
 
-    All errors of the file are found here, before the first row is processed.
+    All errors of the files are found here, before the first row is processed.
 
     Parameters
     ----------
-    path : Path
-    text_column, id_column : str, optional
-        Names of columns; guessed by default.
+    *paths : Path
+        Files, folders, or patterns such as ``tickets/*.csv``.
+    text_column : str or sequence of str, optional
+        Names of text columns, several of which are joined; guessed by default.
+    id_column : str, optional
+        Name of the id column; guessed by default.
     chunk : int
         Rows per chunk.
     raw_cells : bool, default False
         Whether apostrophes that protect formulas in CSV and TSV files are kept.
+    sheet : str, optional
+        Sheet of the Excel workbooks; the first one by default.
+    query : str, optional
+        Query on the databases.
 
     Returns
     -------
     TableStream
     """
-    source = open_source(Path(path), raw_cells=raw_cells)
-    columns = find_columns(
-        source.path, source.columns, text=text_column, id=id_column, with_label=False
+    sources = open_sources(
+        [Path(path) for path in paths], raw_cells=raw_cells, sheet=sheet, query=query
     )
-    source.read([name for name in (columns.text, columns.id) if name is not None])  # raises errors
-    notes = [*source.notes, *filter(None, [columns.note(source.path)])]
-    return TableStream(source, columns, chunk, notes)
+    tables = []
+    for source in sources:
+        columns = find_columns(
+            source.path, source.columns, text=text_column, id=id_column, with_label=False
+        )
+        source.read(columns.wanted)  # raises errors
+        tables.append((source, columns))
+    notes = table_notes(tables)
+    stream = TableStream(tables, chunk, notes)
+    if not stream.has_ids and any(columns.id is not None for _, columns in tables):
+        notes.append(SOME_IDS)
+    return stream
 
 
 def stream_lines(
     handle: Iterable[str | bytes],
     chunk: int = 4096,
     *,
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
 ) -> Iterator[TableChunk]:
     """Read one text per line; a line may also be a JSON object with a field for the text.
@@ -122,8 +182,10 @@ def stream_lines(
         Lines, such as standard input.
     chunk : int
         Maximum number of texts per chunk.
-    text_column, id_column : str, optional
-        Fields of JSON objects; guessed by default.
+    text_column : str or sequence of str, optional
+        Fields of JSON objects, several of which are joined; guessed by default.
+    id_column : str, optional
+        Field of JSON objects; guessed by default.
 
     Yields
     ------
@@ -133,18 +195,14 @@ def stream_lines(
     lines: Iterable[str | bytes] = getattr(handle, "buffer", handle)
     number = 0
     for arrived in _arrivals(lines):
-        ids: list[str] = []
-        texts: list[str] = []
+        filled = _Filled()
         for line in arrived:
             number += 1
-            name, text = _line(number, _decoded(line, number), text_column, id_column)
-            ids.append(clean_text(name))
-            texts.append(clean_text(text))
-            if len(texts) == chunk:
-                yield TableChunk(ids, texts)
-                ids, texts = [], []
-        if texts:
-            yield TableChunk(ids, texts)
+            filled.add(*_line(number, _decoded(line, number), text_column, id_column))
+            if len(filled) == chunk:
+                yield filled.taken()
+        if len(filled):
+            yield filled.taken()
 
 
 def _arrivals(lines: Iterable[str | bytes]) -> Iterator[Iterable[str | bytes]]:
@@ -176,22 +234,27 @@ def _decoded(line: str | bytes, number: int) -> str:
 
 
 def _line(
-    number: int, line: str, text_column: str | None, id_column: str | None
-) -> tuple[str, str]:
-    """Return the id and the text of a line."""
+    number: int, line: str, text_column: str | Sequence[str] | None, id_column: str | None
+) -> tuple[str, str, dict[str, str]]:
+    """Return the id, the text and the parts of a line."""
     record = _object(line)
-    if record is None or (text_column is None and not text_candidates(list(record))):
-        return str(number), line
+    if record is None or (not text_column and not text_candidates(list(record))):
+        names = [] if text_column is None or isinstance(text_column, str) else text_column
+        parts = dict.fromkeys(names, "") if len(names) > 1 else {}
+        return str(number), clean_text(line), parts
     place = f"standard input, line {number}"
     columns = find_columns(place, list(record), text=text_column, id=id_column, with_label=False)
-    values = []
-    for name in (columns.text, columns.id):
-        value = None if name is None else record[name]
-        if isinstance(value, list | dict):
+    cells = []
+    for name in columns.wanted:
+        if isinstance(record[name], list | dict):
             raise InputError(f"{place}: {name!r} is a list or an object: give a string")
-        values.append(as_string(value))
-    text, given = values
-    return given or str(number), text or ""
+        cells.append(as_string(record[name]))
+    given = cells.pop() if columns.id is not None else None
+    return (
+        clean_text(given or str(number)),
+        clean_text(join_cells(cells)),
+        _parts(columns.texts, cells),
+    )
 
 
 def _object(line: str) -> dict[str, Any] | None:

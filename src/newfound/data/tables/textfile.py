@@ -23,10 +23,11 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _NOT_TEXT = (
-    (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the table as CSV"),
+    (b"PK\x03\x04", "an Excel workbook or a zip archive", "rename a workbook to end in .xlsx"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "save the table as CSV"),
     (b"PAR1", "a Parquet file", "rename it to end in .parquet"),
     (b"\x1f\x8b", "a gzip file", "rename it to end in .gz"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "rename it to end in .zst"),
     (b"%PDF", "a PDF document", "give a table"),
     (b"<!DOCTYPE html", "a web page", "download the table itself"),
     (b"<!doctype html", "a web page", "download the table itself"),
@@ -68,13 +69,18 @@ def reading(path: Path) -> Iterator[None]:
             f"{path}: the file begins as {error.encoding} text but is not valid: save it as UTF-8"
         ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path}: the compressed file is damaged ({error}): compress it again"
-        ) from error
+        raise InputError(_damaged(path, error)) from error
     except OSError as error:
+        if error.errno is None and path.suffix.lower() == ".zst":
+            raise InputError(_damaged(path, error)) from error  # Arrow has no other class for it
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}): check the path"
         ) from error
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    """Return the message on a file that cannot be decompressed."""
+    return f"{path}: the compressed file is damaged ({error}): compress it again"
 
 
 def check_file(path: Path) -> None:
@@ -85,7 +91,7 @@ def check_file(path: Path) -> None:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{path}: there is no such file: check the path") from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path}: this is a folder: give the table files in it")
+        raise InputError(f"{path}: this is a folder: give a file")
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: this is not a regular file: copy the table into one")
     if status.st_size == 0:
@@ -122,11 +128,12 @@ def find_encoding(path: Path) -> TextFile:
                 f"{path}: this is not a text file, or UTF-16 without a byte order mark: "
                 "save it as UTF-8"
             )
-        binary.seek(0)
+    # The file is opened again for each pass, because not every compressed stream can be rewound.
+    with reading(path), _open_binary(path) as binary:
         line = _first_bad_line(binary)
-        if line is None:
-            return TextFile(path, "utf-8-sig", "strict", ())
-        binary.seek(0)
+    if line is None:
+        return TextFile(path, "utf-8-sig", "strict", ())
+    with reading(path), _open_binary(path) as binary:
         good, bad = _count_non_ascii(binary)
         if good > bad:  # a damaged UTF-8 file: in another encoding the rest would be wrong
             note = (
@@ -134,7 +141,7 @@ def find_encoding(path: Path) -> TextFile:
                 f"UTF-8 (first: line {line}): read as '\ufffd'"
             )
             return TextFile(path, "utf-8-sig", "replace", (note,))
-        binary.seek(0)
+    with reading(path), _open_binary(path) as binary:
         try:
             for block in _blocks(binary):
                 block.decode("cp1252")
@@ -151,9 +158,15 @@ def find_encoding(path: Path) -> TextFile:
 
 
 def _open_binary(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, decompressed if its name ends in .gz."""
-    if path.suffix.lower() == ".gz":
+    """Open a file for reading bytes, decompressed if its name ends in .gz or .zst."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
+    if suffix == ".zst":
+        # Arrow is slow to import, and of the text files only these need it.
+        import pyarrow as pa
+
+        return cast(BinaryIO, pa.CompressedInputStream(path.open("rb"), "zstd"))
     return path.open("rb")
 
 
