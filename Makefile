@@ -1,11 +1,12 @@
 # make demo    install and run the demo
-# make test    lint, types, all tests and the documentation
+# make test    lint, types, all tests and the documentation; WORKERS=4 runs tests in 4 processes
 # make docs    build the documentation into site/
 # make torture faults of many kinds, and a count of what they broke (about 10 minutes)
 # make tables  render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: demo test docs tables torture format clean
@@ -17,7 +18,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 tables: $(VENV)/.test
 	$(BIN)/python -m benchmarks.rendering tables

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support.commands import Command, Done, Refuse
 from support.embedding_service import EmbeddingService
 from support.endpoint import FakeEndpoint
 from support.small_texts import QUICK_FLAGS, SmallTask, small_task
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: other tests want a core, too
+settings.register_profile("newfound", deadline=None)  # other tests may have the core
+settings.load_profile("newfound")
 
 WORDS = """[PAD] [UNK] [CLS] [SEP] [MASK] the my a card lost pay bill money bank cash trip flight
 hotel book travel music play song loud stop weather rain sun cold warm day please help me now"""
@@ -41,6 +44,16 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "WORTH", 0.0)
     monkeypatch.setattr(checkpoints, "LOSS", 0.0)
     monkeypatch.setattr(checkpoints, "SHARE", 1e9)
+
+
+@pytest.fixture
+def quick_newfound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the method `newfound` train for few steps, for tests that do not look at its accuracy."""
+    from newfound.methods.newfound import config, counting
+
+    monkeypatch.setattr(config, "MIN_STEPS", 0)
+    monkeypatch.setattr(config, "MOST_BY_SIZE", 1)
+    monkeypatch.setattr(counting, "COUNTS", 1)
 
 
 @pytest.fixture
@@ -110,6 +123,8 @@ def save_tiny_encoder(
         for weight in model.parameters():
             weight.add_(0.1 * torch.randn_like(weight))
     model.save_pretrained(folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     return folder
 
 
@@ -162,8 +177,10 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def refuse(command: Command, tmp_path: Path) -> Refuse:
+def refuse(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refuse:
     """Run a command that must fail, check that it leaves nothing, and return its one sentence."""
+    # On a slow machine, its work might be worth keeping.
+    monkeypatch.setattr("newfound.checkpoints.checkpoints.WORTH", float("inf"))
 
     def contents() -> dict[Path, bytes]:
         return {p: p.read_bytes() if p.is_file() else b"" for p in tmp_path.rglob("*")}

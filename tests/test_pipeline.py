@@ -58,8 +58,12 @@ def test_predict_matches_discover_on_training_texts(result: Result, task: SmallT
 
 @pytest.mark.parametrize("categories", [4, "auto"])
 def test_neither_the_order_of_rows_nor_threads_change_an_answer(
-    task: SmallTask, tiny_encoder: str, categories: int | Literal["auto"]
+    task: SmallTask,
+    tiny_encoder: str,
+    categories: int | Literal["auto"],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("newfound.methods.newfound.config.MIN_STEPS", 6)
     config = RunConfig("newfound", tiny_encoder, categories, "fast", device="cpu")
     order = np.random.default_rng(0).permutation(len(task.texts))
     before, answers = torch.get_num_threads(), []

@@ -11,10 +11,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.torture.tallies import COUNTS, Tally
+
+if TYPE_CHECKING:  # it imports torch, which reads the number of threads
+    from benchmarks.torture.families import Family
 
 RESULTS = Path("benchmarks/results/torture.jsonl")
 
@@ -25,11 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
     parser.add_argument("--only", metavar="TEXT", default="", help="families with this in the name")
     parser.add_argument("--share", type=float, default=1.0, help="share of the trials (default: 1)")
+    parser.add_argument("--short", action="store_true", help="the short form: a few trials each")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "-o", "--out", type=Path, default=RESULTS, help="file that gets the result line"
+    )
     parser.add_argument("--no-line", action="store_true", help="append no result line")
     options = parser.parse_args(arguments)
     begun = time.perf_counter()
-    tallies = torture(options.seed, options.only, options.share, options.jobs)
+    tallies = torture(
+        options.seed, options.only, options.share, short=options.short, jobs=options.jobs
+    )
+    if not tallies:
+        parser.error(f"no family of faults has {options.only!r} in its name")
     seconds = time.perf_counter() - begun
     print("\n" + shown(tallies))
     for name, tally in tallies.items():
@@ -37,11 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: {sentence}")
     print(f"{seconds:.0f} s")
     if not options.no_line:
-        _append(tallies, seconds, options.seed)
+        _append(options.out, tallies, seconds, options.seed)
     return int(any(tally.faults for tally in tallies.values()))
 
 
-def torture(seed: int, only: str = "", share: float = 1.0, jobs: int = 1) -> dict[str, Tally]:
+def torture(
+    seed: int, only: str = "", share: float = 1.0, *, short: bool = False, jobs: int = 1
+) -> dict[str, Tally]:
     """Try the families of faults, several parts at a time, and return what they broke."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch
     from benchmarks.torture.families import FAMILIES
@@ -49,23 +64,40 @@ def torture(seed: int, only: str = "", share: float = 1.0, jobs: int = 1) -> dic
     from benchmarks.torture.processes import import_everything
 
     import_everything()
-    chosen = [family for family in FAMILIES if only in family.name]
+    chosen = [f for f in FAMILIES if only in f.name and (f.short or not short)]
     tallies = {family.name: Tally() for family in chosen}
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
         ground: Ground = make_ground(Path(folder))
         parts = [
-            (index, max(1, round(share * family.trials / family.parts)), 1000 * seed + part, ground)
+            (index, trials, 1000 * seed + part, ground)
             for index, family in enumerate(FAMILIES)
             if family in chosen
-            for part in range(family.parts)
+            for part, trials in enumerate(_trials(family, share, short))
         ]
-        with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-            for index, tally in pool.imap_unordered(_part, parts):
+        with _pool(jobs) as run_all:
+            for index, tally in run_all(_part, parts):
                 name = FAMILIES[index].name
                 tallies[name].add(tally)
                 told = "; ".join([f"{tally.trials} trials, {tally.faults} faults", *tally.failures])
                 print(f"{name}: {told}", file=sys.stderr, flush=True)
     return tallies
+
+
+def _trials(family: "Family", share: float, short: bool) -> list[int]:
+    """Return the number of trials in each part of a family."""
+    if short:
+        return [family.short]
+    return [max(1, round(share * family.trials / family.parts))] * family.parts
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[Callable[..., Iterable[tuple[int, Tally]]]]:
+    """Yield a `map` over so many processes, or in this one."""
+    if jobs == 1:
+        yield map
+        return
+    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        yield pool.imap_unordered
 
 
 def _part(part: tuple[int, int, int, object]) -> tuple[int, Tally]:
@@ -91,7 +123,7 @@ def shown(tallies: dict[str, Tally]) -> str:
     return "\n".join(lines)
 
 
-def _append(tallies: dict[str, Tally], seconds: float, seed: int) -> None:
+def _append(path: Path, tallies: dict[str, Tally], seconds: float, seed: int) -> None:
     """Append the result line."""
     from newfound.bench.lines import append_line, commit
     from newfound.versions import versions
@@ -105,7 +137,7 @@ def _append(tallies: dict[str, Tally], seconds: float, seed: int) -> None:
         "versions": versions(),
         "commit": commit(),
     }
-    append_line(RESULTS, line)
+    append_line(path, line)
 
 
 if __name__ == "__main__":

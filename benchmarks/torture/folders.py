@@ -94,8 +94,7 @@ def removed(ground: Ground, trials: int, seed: int) -> Tally:
 def _strike(place: Path, work: Path, victim: str) -> None:
     """Remove something, or create the output."""
     if victim == "created":
-        if not (work / "run").exists():
-            (work / "run").mkdir()
+        (work / "run").mkdir(exist_ok=True)
         (work / "run" / "mine").write_text("mine")
     elif victim == "hidden":
         for path in work.glob(".*"):

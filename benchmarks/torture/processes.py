@@ -96,6 +96,23 @@ class Running:
         """Run the command in this new process, and end it."""
         code = 1
         try:
+            code = self._run(arguments, prepare, memory, file_size, cwd)
+        except (KeyboardInterrupt, SystemExit) as late:  # a signal after the end of the command
+            code = late.code if isinstance(late, SystemExit) and isinstance(late.code, int) else 130
+        finally:
+            os._exit(code)
+
+    def _run(
+        self,
+        arguments: Sequence[str | Path],
+        prepare: Callable[[], None] | None,
+        memory: int | None,
+        file_size: int | None,
+        cwd: Path | None,
+    ) -> int:
+        """Run the command in this new process, and return its exit code."""
+        code = 1
+        try:
             for number, stream in zip((1, 2), self._streams, strict=True):
                 os.dup2(stream.fileno(), number)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -123,13 +140,12 @@ class Running:
             code = 130  # before or after the command, as the interpreter does
         except BaseException:
             traceback.print_exc()
-        finally:
-            try:
-                sys.stdout.flush()
-                sys.stderr.flush()
-            except BaseException:
-                code = code or 1
-            os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            code = code or 1
+        return code
 
     def poll(self) -> bool:
         """Return whether the process has ended."""

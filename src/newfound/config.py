@@ -76,7 +76,7 @@ class RunConfig:
     )
     device: str | None = setting(None, "cpu, cuda or cuda:N (default: cuda if available)")
     pooling: Literal["cls", "mean"] | None = setting(
-        None, "pooling of token vectors (default: that of the encoder's training)"
+        None, "pooling of token vectors (default: that of the encoder's training; cls if unknown)"
     )
     prompt: str | None = setting(
         None,

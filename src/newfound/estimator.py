@@ -59,7 +59,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     device : str or None, default None
         "cpu", "cuda" or "cuda:N"; None uses a GPU if available.
     pooling : str or None, default None
-        Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training.
+        Pooling of token vectors, "cls" or "mean"; None uses that of the encoder's training,
+        "cls" if it is unknown.
     prompt : str or None, default None
         Text to put before every text, or the name of one of the encoder's prompts; None uses the
         encoder's own prompt for clustering, if it has one. The encoder stays frozen.

@@ -126,7 +126,7 @@ def discover(
         resolved["encoder"] = frozen.name
     earlier = len(stages.notes)  # of another run
     with seeded(config.seed, device):
-        encoder = _load(frozen, config, device)
+        encoder = _load(frozen, config, device, stages.note)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
         vectors = _vectors(frozen, ordered, stages, cache)
@@ -371,7 +371,7 @@ def estimate(
     stages.notes += notes
     ordered = corpus.take(corpus.sorted_rows)  # as in `discover`
     with seeded(config.seed, device):
-        encoder = _load(frozen, config, device)
+        encoder = _load(frozen, config, device, stages.note)
         method, cache = find_method(config.method), _cache_folder(config.cache)
         task = make_task(
             ordered.texts,
@@ -505,12 +505,17 @@ def _choose(
 
 
 def _load(
-    frozen: FrozenEncoder | None, config: RunConfig, device: torch.device
+    frozen: FrozenEncoder | None,
+    config: RunConfig,
+    device: torch.device,
+    note: Callable[[str], None],
 ) -> Encoder | VectorEncoder:
     """Return the encoder of a run on its device."""
     if frozen is not None:
         return VectorEncoder(frozen).to(device)
-    encoder = load_encoder(config.encoder, pooling=config.pooling, max_tokens=config.max_tokens)
+    encoder = load_encoder(
+        config.encoder, pooling=config.pooling, max_tokens=config.max_tokens, note=note
+    )
     encoder.backbone.to(device)
     return encoder
 

@@ -23,6 +23,8 @@ class Stages:
         Called with one line of text when a stage ends: its name and its duration in seconds.
     checkpoints : Checkpoints, optional
         Keeps the work of the stages; by default, nothing is kept.
+    tell : callable, optional
+        Called with each note at once, because a run may take hours.
 
     Attributes
     ----------
@@ -46,16 +48,21 @@ class Stages:
         show: bool | None = None,
         log: Callable[[str], None] | None = None,
         checkpoints: Checkpoints | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         self.show = _can_show() if show is None else show
-        self.log = log
+        self.log, self.tell = log, tell
         self.checkpoints = checkpoints or Checkpoints()
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Keep a sentence for the user, which the result of the run will hold."""
+        """Keep a sentence for the user, which the result of the run will hold, once."""
+        if text in self.notes:
+            return
         self.notes.append(text)
+        if self.tell is not None:
+            self.tell(text)
 
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:

@@ -8,6 +8,8 @@ from newfound.bench.wild.sources import Source
 from newfound.bench.wild.tables import DESIGNS, SIZES, Cell
 from newfound.config import RunConfig
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 STRANGE = [f"{word} help help {i}" for word in ("the", "a", "my", "please") for i in range(10)]
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from newfound import devices
 from newfound.bench.datasets import DataSet, read_data_set
 from newfound.bench.lines import read_lines
 from newfound.bench.runner import Plan
-from newfound.bench.speed import epochs, growth, prediction, sections
+from newfound.bench.speed import epochs, growth, prediction, scaling, sections
 from newfound.bench.speed.components import measure_encoding, measure_kmeans, measure_training
 from newfound.bench.speed.processes import Finished, newfound_command, run_process
-from newfound.bench.speed.sample import Sample, draw_distinct_texts, draw_sample
+from newfound.bench.speed.sample import Sample, draw_distinct_texts, draw_sample, enlarge
 from newfound.bench.speed.table import section_tables
 from newfound.bench.speed.timing import time_in_turns
 from newfound.cli.main import main
@@ -30,6 +31,8 @@ from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.methods.dpn import DPNConfig
+
+pytestmark = pytest.mark.usefixtures("quick_newfound")
 
 
 @pytest.fixture
@@ -165,17 +168,63 @@ def test_distinct_texts_come_from_all_data_sets_and_have_no_repeats(tmp_path: Pa
     extra = tmp_path / "stackoverflow" / "train.tsv"
     extra.write_text(extra.read_text() + "only in this data set\tbank\n")
     pool = set(read_data_set(tmp_path, "banking").texts["train"]) | {"only in this data set"}
-    texts = draw_distinct_texts(tmp_path, 10_000)
-    assert len(texts) == len(set(texts)) == len(pool)
+    texts, joined = draw_distinct_texts(tmp_path, len(pool))
+    assert len(texts) == len(pool)
     assert set(texts) == pool
+    assert joined == 0
     assert draw_distinct_texts(tmp_path, 7) == draw_distinct_texts(tmp_path, 7)
-    assert len(draw_distinct_texts(tmp_path, 7)) == 7
+    assert len(draw_distinct_texts(tmp_path, 7)[0]) == 7
     assert draw_distinct_texts(tmp_path, 7, seed=1) != draw_distinct_texts(tmp_path, 7)
+    texts, joined = draw_distinct_texts(tmp_path, len(pool) + 30)
+    assert len(texts) == len(set(texts)) == len(pool) + 30
+    assert set(texts) > pool
+    assert joined == 30
+
+
+def test_enlarged_data_set_has_words_and_categories_of_real_texts() -> None:
+    words = {"a": "one two three four", "b": "five six seven eight"}
+    real = [" ".join(order) for text in words.values() for order in permutations(text.split())][::3]
+    labels = ["a" if "one" in text else "b" for text in real]
+    data = DataSet("banking", {"train": real, "test": ["x"]}, {"train": labels, "test": ["a"]})
+    larger = enlarge(data, 60)
+    texts, labels = larger.texts["train"], larger.labels["train"]
+    assert len(texts) == len(set(texts)) == 60
+    assert texts[: len(real)] == real
+    for text, label in zip(texts, labels, strict=True):
+        assert set(text.split()) <= set(words[label].split())
+        assert len(text.split()) == 4
+    assert larger == enlarge(data, 60) != enlarge(data, 60, seed=1)
+    assert larger.texts["test"] == ["x"]
+    assert enlarge(data, 5) == data
+    with pytest.raises(InputError, match="banking has too few texts to make 10,000 distinct ones"):
+        enlarge(data, 10_000)
+
+
+def test_section_scaling_measures_growing_tables(
+    tiny_data: Path, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling, "run_process", in_this_process)
+    data = read_data_set(tiny_data, "banking")
+    real = len(set(data.texts["train"]))
+    sizes = (40, real + 20)
+    options = sections.SpeedOptions(data, encoder=tiny_encoder, scaling_texts=sizes)
+    (line,) = sections.measure(options, ["scaling"], tmp_path / "speed.jsonl", Output(Namespace()))
+    first, last = line["measures"].values()
+    assert (first["texts"], first["seconds"], first["ms_per_text"]) == (40, 4.0, 100.0)
+    assert (last["texts"], last["kb_per_text"]) == (sizes[1], round(1024 * 300 / sizes[1], 2))
+    assert 20 < last["accuracy"] <= 100
+    assert {"encoding", "initialisation", "describing"} <= set(last["stages"])
+    assert line["notes"][0] == "K = 4 given"
+    assert line["notes"][1].startswith(f"tables drawn from {real} real texts and 20 that begin")
+    shown = section_tables([line])
+    assert f"| 40 texts | 4.00 | 100.00 | {first['accuracy']:.1f} | 300 | 7,680 |" in shown
+    assert f"| stage, ms per text | 40 texts | {sizes[1]} texts |" in shown
 
 
 def test_data_sets_of_the_paper_have_20_000_distinct_texts(paper_data: Path) -> None:
-    texts = draw_distinct_texts(paper_data, 20_000)
+    texts, joined = draw_distinct_texts(paper_data, 20_000)
     assert len(set(texts)) == 20_000
+    assert joined == 0
 
 
 @pytest.mark.parametrize("int8", [False, True])
@@ -223,15 +272,15 @@ def test_section_prediction_measures_the_real_encoder(
         assert line["notes"] == ["openvino and nncf are not installed: no int8"]
 
 
-def test_section_prediction_reports_how_few_texts_there_are(
+def test_section_prediction_reports_how_many_texts_are_joined(
     tiny_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prediction, "measure_prediction", lambda *arguments: {})
     data = read_data_set(tiny_data, "banking")
-    options = sections.SpeedOptions(data, tiny_data, prediction_texts=1000)
-    _, notes = sections.MEASURE["prediction"](options)
     distinct = len(set(data.texts["train"]))
-    assert f"the data sets hold only {distinct} distinct texts" in notes
+    options = sections.SpeedOptions(data, tiny_data, prediction_texts=distinct + 9)
+    _, notes = sections.MEASURE["prediction"](options)
+    assert "9 of the texts begin as one real text and end as another of its category" in notes
 
 
 @pytest.mark.parametrize(
@@ -243,6 +292,8 @@ def test_section_prediction_reports_how_few_texts_there_are(
         (["--repeats", "0"], "--repeats must be at least 1"),
         (["--prediction-texts", "0"], "--prediction-texts must be at least 1"),
         (["--growth-texts", "2"], "--growth-texts must be at least 8"),
+        (["--scaling-texts", "5000,x"], "--scaling-texts takes numbers from 20 on"),
+        (["--scaling-texts", "19"], "--scaling-texts takes numbers from 20 on"),
     ],
 )
 def test_bench_speed_rejects_wrong_options(

@@ -15,6 +15,8 @@ from newfound.data.corpus import Corpus
 from newfound.encoding import feature_cache
 from newfound.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:

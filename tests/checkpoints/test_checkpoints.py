@@ -151,6 +151,25 @@ def test_fault_while_writing_leaves_the_work_before(
     assert (found.value, found.tensors["some"].tolist()) == (1, [1] * 4)
 
 
+def test_kill_while_tensors_are_written_leaves_nothing_after_the_next_run(
+    tmp_path: Path, keeping: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(tensors: dict[str, Tensor], path: Path) -> None:
+        # safetensors writes under a name of its own, which nobody removes.
+        path.with_name(".tmpa1b2c3").write_bytes(b"half")
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("safetensors.torch.save_file", killed)
+        with pytest.raises(SystemExit):
+            opened(tmp_path / "u").compute("count", lambda: counted([], 1))
+    assert list((tmp_path / "u").rglob(".tmp*"))
+    after = opened(tmp_path / "u")
+    after.compute("count", lambda: counted([], 1))
+    after.close(complete=True)
+    assert not (tmp_path / "u").exists()
+
+
 def test_complete_run_leaves_nothing_but_files_of_others(tmp_path: Path, keeping: None) -> None:
     for name in ("empty", "shared"):
         kept = opened(tmp_path / name)

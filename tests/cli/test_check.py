@@ -8,6 +8,8 @@ import pytest
 from support.commands import Command, Refuse, put_task
 from support.small_texts import SmallTask
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 @pytest.fixture
 def table(task: SmallTask, tmp_path: Path) -> Path:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -49,6 +50,33 @@ def test_discover_prints_notes_and_categories(
     assert re.match(r"4 categories: 2 known, 2 novel; \d+ s$", lines[5])
     assert str(tmp_path / "run" / "report.html") in lines[6]
     assert all(line.startswith("note: ") for line in done.err.splitlines())  # no progress bars
+
+
+def test_note_on_the_encoder_comes_before_the_work_and_once(
+    command: Command,
+    task: SmallTask,
+    tiny_encoder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    shutil.rmtree(encoder / "1_Pooling")
+    table, out = put_task(tmp_path / "t.csv", task), tmp_path / "run"
+    flags = ["--encoder", encoder, *QUICK_FLAGS]
+    done = command("discover", table, "-o", out, "--categories", "4", *flags)
+    assert done.code == 0, done.err
+    assert done.err.count("--pooling mean") == 1
+    assert any(
+        "--pooling mean" in note for note in json.loads((out / "run.json").read_text())["notes"]
+    )
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "find_method", lambda name: SimpleNamespace(fit=stopped))
+    done = command("discover", table, "-o", tmp_path / "other", "--categories", "4", *flags)
+    assert done.code == 130
+    assert done.err.count("--pooling mean") == 1
 
 
 def test_discover_writes_all_files(small_run: Path) -> None:

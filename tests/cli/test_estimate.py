@@ -8,6 +8,8 @@ import pytest
 from support.commands import Command, put_task
 from support.small_texts import SmallTask
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 def test_estimate_prints_number_range_and_scores(
     command: Command, task: SmallTask, tiny_encoder: str, tmp_path: Path

@@ -19,6 +19,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     """Run the command `newfound methods` with another body, and return its exit code."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
     handlers, hook = [signal.getsignal(each) for each in signals], sys.unraisablehook
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
     def run(body: Callable[[object], None]) -> int:
         monkeypatch.setattr("newfound.cli.methods.run", body)

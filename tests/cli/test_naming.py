@@ -10,7 +10,8 @@ from support.endpoint import FakeEndpoint, chat, keyword_of
 from newfound.cli.main import main
 from newfound.describing import llm_names as naming
 
-QUICK = ["--set", "epochs=1", "--set", "pretrain_epochs=1", "--categories", "4", "--effort", "fast"]
+QUICK = ["--method", "dpn", "--effort", "fast", "--categories", "4"]
+QUICK += ["--set", "epochs=1", "--set", "pretrain_epochs=1"]
 TEXTS = {
     "card": ("lost my card", "my card now", "the card please", "help my lost card", "card card"),
     "weather": ("rain day", "cold rain", "sun day warm", "the weather", "warm weather day"),

@@ -13,6 +13,8 @@ from support.small_texts import KNOWN, SmallTask
 from newfound.cli.output import json_line
 from newfound.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 @pytest.fixture
 def table(task: SmallTask, tmp_path: Path) -> Path:

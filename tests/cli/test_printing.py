@@ -13,6 +13,8 @@ from support.small_texts import QUICK_FLAGS, SmallTask
 from newfound.cli.main import main
 from newfound.cli.printing import printable, printable_json, printable_lines
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 # Colour, title of the window, C1 control sequence, bidirectional override, zero-width space, tag.
 EVIL = "\x1b[31m\x1b]0;title\x07\x9b2J\u202eevil\u200b\u2066\U000e0041\x7f\x08"
 HARMLESS = {"\n"}  # ends a line of ours

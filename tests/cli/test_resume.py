@@ -127,6 +127,22 @@ def test_no_resume_starts_anew(command: Command, unfinished: list[str], tmp_path
     assert not (tmp_path / ".run.unfinished").exists()
 
 
+def test_no_resume_keeps_new_work_and_tells_how_to_go_on(
+    command: Command, unfinished: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stop_at(patch, 9)  # earlier than the work before
+        done = command(*unfinished, "--no-resume")
+    assert done.code == 130
+    assert "going on" not in done.err
+    advice = "the same command without --no-resume goes on from where it stopped"
+    assert done.err.splitlines()[-1] == f"newfound: interrupted; {advice}"
+    assert f"command     newfound {' '.join(unfinished)}\n" in command("info", tmp_path / "run").out
+    done = command(*unfinished)
+    assert done.code == 0, done.err
+    assert "going on from unfinished work" in done.err
+
+
 def test_changed_table_discards_the_work(
     command: Command, unfinished: list[str], arguments: list[str], tmp_path: Path
 ) -> None:

@@ -168,8 +168,8 @@ def test_thousands_of_categories_get_discs_that_do_not_overlap() -> None:
     apart = np.sqrt(squared_distances(centres, centres)) + 2 * np.eye(1_500)
     assert apart.min() >= 2 * radii.max()
     assert np.abs(centres).max() + radii.max() <= 1
-    begun = time.perf_counter()
+    begun = time.process_time()
     prototypes = draw.normal(size=(3_000, 8))
     positions = map_positions(prototypes, prototypes, np.arange(3_000), 0)
     assert np.abs(positions).max() <= 1
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20

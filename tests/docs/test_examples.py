@@ -24,7 +24,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("one_thread", "quick_newfound")
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_blocks_run(page: str, working_folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}

@@ -152,9 +152,9 @@ def test_long_texts_are_cut_before_they_are_tokenised(tiny_encoder: str) -> None
         "x" * 300_000 + " my card",
         "sun",
     ]
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = tokenize(tokenizer, texts, 16)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     tokenizer.no_truncation()
     short = [tokenizer.encode(text).ids for text in ("rain " * 14, "my card", "x my card", "sun")]
     assert found.lengths.tolist() == [16, 3, 4, 5, 3]

@@ -10,7 +10,7 @@ import pytest
 from conftest import save_tiny_encoder
 
 from newfound.encoding import loading as module
-from newfound.encoding.loading import SHORT_NAMES, folder_note, load_encoder
+from newfound.encoding.loading import SHORT_NAMES, load_encoder
 from newfound.errors import InputError
 
 
@@ -51,15 +51,48 @@ def test_max_tokens_is_limited_by_the_encoder(tiny_encoder: str, copy: Path) -> 
     assert load_encoder(tiny_encoder, max_tokens=5000).max_tokens == 66
 
 
-def test_pooling_defaults_to_that_of_the_encoder(copy: Path) -> None:
-    assert load_encoder(str(copy)).pooling == "cls"
-    (copy / "1_Pooling").mkdir()
-    for mean in (True, False):
-        config = {"pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": not mean}
-        (copy / "1_Pooling" / "config.json").write_text(json.dumps(config))
-        assert load_encoder(str(copy)).pooling == ("mean" if mean else "cls")
-        assert load_encoder(str(copy), pooling="mean").pooling == "mean"
+def put_pooling(folder: Path, config: dict[str, Any] | None) -> None:
+    """Write the pooling of a sentence encoder; None removes it."""
+    shutil.rmtree(folder / "1_Pooling", ignore_errors=True)
+    if config is not None:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "cls"),
+        ({"embedding_dimension": 32, "pooling_mode": "mean"}, "mean"),
+        ({"embedding_dimension": 32, "pooling_mode": "cls"}, "cls"),
+    ],
+)
+def test_pooling_defaults_to_that_of_the_encoder(
+    copy: Path, config: dict[str, Any], pooling: str
+) -> None:
+    put_pooling(copy, config)
+    notes: list[str] = []
+    assert load_encoder(str(copy), note=notes.append).pooling == pooling
+    assert load_encoder(str(copy), pooling="mean", note=notes.append).pooling == "mean"
+    assert not notes
     assert "pooling 'max' is unknown" in refused(copy, pooling="max")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [None, {}, {"pooling_mode_max_tokens": True}, {"pooling_mode": "max"}, {"pooling_mode": []}],
+)
+def test_unknown_pooling_is_cls_with_a_note(copy: Path, config: dict[str, Any] | None) -> None:
+    put_pooling(copy, config)
+    notes: list[str] = []
+    assert load_encoder(str(copy), note=notes.append).pooling == "cls"
+    assert len(notes) == 1
+    assert str(copy) in notes[0]
+    assert "--pooling mean" in notes[0]
+    for pooling in ("cls", "mean"):  # whoever chooses knows
+        assert load_encoder(str(copy), pooling=pooling, note=notes.append).pooling == pooling
+    assert len(notes) == 1
 
 
 def test_mask_token_is_read_from_the_tokeniser(copy: Path) -> None:
@@ -201,13 +234,14 @@ def test_short_name_takes_precedence_over_a_folder(
 ) -> None:
     shutil.copytree(copy, tmp_path / "here" / "bert")
     monkeypatch.chdir(tmp_path / "here")
-    load_encoder("bert")
+    notes: list[str] = []
+    load_encoder("bert", note=notes.append)
     assert hub.asked == ["google-bert/bert-base-uncased"]
-    assert "--encoder ./bert" in str(folder_note("bert"))
-    load_encoder("./bert")
+    assert len(notes) == 1
+    assert "--encoder ./bert" in notes[0]
+    load_encoder("./bert", note=notes.append)
     assert len(hub.asked) == 1
-    assert folder_note("./bert") is None
-    assert folder_note("minilm") is None
+    assert len(notes) == 1
 
 
 @pytest.mark.parametrize("name", ["minlm", "MiniLM", "mpnett"])

@@ -43,7 +43,7 @@ def test_other_things_in_place_of_a_file(copy: Path, name: str, what: str) -> No
 
 @pytest.mark.parametrize("what", [*PLACES])
 def test_other_things_in_place_of_the_pooling(copy: Path, what: str) -> None:
-    (copy / "1_Pooling").mkdir()
+    (copy / "1_Pooling" / "config.json").unlink()
     PLACES[what](copy / "1_Pooling" / "config.json")
     refused(copy)
 

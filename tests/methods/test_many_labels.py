@@ -41,8 +41,9 @@ def corpus_of(labelled: int, labels: int, unlabelled: int) -> Corpus:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("method", ["newfound", "dpn", "semi-km", "bert", "cdac+", "deepcluster"])
 def test_estimate_has_all_known_categories_and_discover_succeeds(
-    method: str, shape: str, tiny_encoder: str
+    method: str, shape: str, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("newfound.methods.newfound.config.MIN_STEPS", 0)
     corpus = corpus_of(*SHAPES[shape])
     config = RunConfig(method=method, encoder=tiny_encoder, effort="fast", device="cpu")
     names = [field.name for field in fields(METHODS[method].config)]

@@ -60,6 +60,13 @@ def test_speed_table_checks_the_goals() -> None:
                 "predict 210 texts": {"texts": 210, "seconds": 9.0, "peak_mb": 900},
             },
         ),
+        line(
+            "scaling",
+            {
+                f"{texts} texts": {"texts": texts, "seconds": seconds, "stages": {"encoding": 1.0}}
+                for texts, seconds in ((100, 5.0), (200, 7.0), (400, 10.0), (800, 18.0))
+            },
+        ),
         line("runs", {"banking": {"seconds": 40.0}, "clinc": {"seconds": 120.0}}),
     ]
     table = speed_table(lines)
@@ -69,9 +76,12 @@ def test_speed_table_checks_the_goals() -> None:
         "yes",  # k-means
         *("yes", "yes", "no", "no", "yes"),  # fast, its accuracy, balanced, accuracy, BERTopic
         *("no", "no"),  # memory, time per text
+        "yes",  # time per text of discover: 20 ms at first, 20 ms at last
         *("yes", "no"),  # whole runs
     ]
     assert "| int8 | 6.00 | 0.9985 | 2.50 |" in table
+    assert "| 20,000, then 20,000 µs per text | yes |" in table
+    assert "| encoding | 10.000 | 5.000 | 2.500 | 1.250 |" in table
     assert "| `newfound discover --effort fast` | 13.00 | 73.0 | 1.30 |" in table
 
 

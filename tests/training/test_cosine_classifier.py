@@ -39,8 +39,7 @@ def test_learning_rate_factor_turns_directions_further_and_leaves_cosines() -> N
     origin, centres, features = unit(1, 8, 2)[0], unit(5, 8, 0), unit(20, 8, 1)
     turned = []
     for factor in (1.0, 10.0):
-        classifier = CosineClassifier(3 * unit(5, 8, 3), origin, factor)
-        classifier.replace_directions(F.normalize(centres - origin, dim=1))
+        classifier = CosineClassifier(centres, origin, factor)
         before = classifier(features).detach()
         assert torch.allclose(before, CosineClassifier(centres, origin)(features), atol=1e-5)
         adamw = torch.optim.AdamW([classifier.rows], lr=1e-4)

@@ -19,22 +19,28 @@ class Part:
     whole: str | None = None  # None: the current method, from the results
 
 
-# Most parts of `best` were measured in earlier versions of the method.
+# Parts are measured in the version of the method that they were part of.
+SPECTRAL = "start from spectral features, in place of split-merge moves; fewer steps, smaller head"
+FAST_LAST, BEST_LAST = "newfound-fast-before-spectral", "newfound-best-before-spectral"
 FAST_BEFORE = "newfound-fast-before-class-prior"
 BEST_BEFORE = "newfound-best-before-class-prior"
 BEFORE_BALANCE = "newfound-best-before-balance"
 PARTS: dict[str, tuple[Part, ...]] = {
     "fast": (
-        Part("initial clustering in rounds", "newfound-fast-now-without-rounds"),
-        Part("LSA features", "newfound-fast-now-without-lsa"),
-        Part("split-merge moves", "newfound-fast-now-without-split-merge"),
-        Part("probability that a text is known", "newfound-fast-now-without-known-prior"),
-        Part("class prior", "newfound-fast-now-without-class-prior"),
-        Part("sizes estimated and held less strictly", FAST_BEFORE),
+        Part(SPECTRAL, FAST_LAST),
+        Part("initial clustering in rounds", "newfound-fast-now-without-rounds", FAST_LAST),
+        Part("LSA features", "newfound-fast-now-without-lsa", FAST_LAST),
+        Part("split-merge moves", "newfound-fast-now-without-split-merge", FAST_LAST),
+        Part(
+            "probability that a text is known", "newfound-fast-now-without-known-prior", FAST_LAST
+        ),
+        Part("class prior", "newfound-fast-now-without-class-prior", FAST_LAST),
+        Part("sizes estimated and held less strictly", FAST_BEFORE, FAST_LAST),
         Part("ten Sinkhorn iterations, not three", "newfound-fast-balance-of-3", FAST_BEFORE),
     ),
     "best": (
-        Part("sizes estimated and held less strictly", BEST_BEFORE),
+        Part(SPECTRAL, BEST_LAST),
+        Part("sizes estimated and held less strictly", BEST_BEFORE, BEST_LAST),
         Part("contrastive training", "newfound-best-without-contrast", BEST_BEFORE),
         Part("initial clustering in rounds", "newfound-best-without-draft", BEST_BEFORE),
         Part("best of ten initial clusterings, not one", "newfound-best-one-draft", BEST_BEFORE),

@@ -141,17 +141,26 @@ def _memory_goal(measures: Mapping[str, Measures]) -> tuple[str, bool]:
     return f"{more:+d} MB at {large['texts']:,}", more <= FLAT_MB
 
 
+def _steady(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
+    """Check that the last texts of growing tables take no longer than the first, each of them."""
+
+    def each(small: Mapping[str, Any], large: Mapping[str, Any]) -> float:  # without starting up
+        seconds, texts = large["seconds"] - small["seconds"], large["texts"] - small["texts"]
+        return float(1e6 * seconds / texts)
+
+    first, last = each(rows[0], rows[1]), each(rows[-2], rows[-1])
+    return f"{first:,.0f}, then {last:,.0f} µs per text", last <= STEADY * first
+
+
 def _time_goal(measures: Mapping[str, Measures]) -> tuple[str, bool]:
-    """Check that the time per text does not grow with the table."""
-    small, half, large = _predictions(measures)
+    """Check that the time per text of predict does not grow with the table."""
+    return _steady(_predictions(measures))
 
-    def each(
-        a: Mapping[str, Any], b: Mapping[str, Any]
-    ) -> float:  # without the time of starting up
-        return float(1e6 * (b["seconds"] - a["seconds"]) / (b["texts"] - a["texts"]))
 
-    first, second = each(small, half), each(half, large)
-    return f"{first:.0f}, then {second:.0f} µs per text", second <= STEADY * first
+def _scaling_goal(measures: Mapping[str, Measures]) -> tuple[str, bool] | None:
+    """Check that the time per text of discover does not grow with the table."""
+    rows = sorted(measures["scaling"].values(), key=lambda measure: measure["texts"])
+    return _steady(rows) if len(rows) > 2 else None
 
 
 def _run_goal(names: tuple[str, ...], most: float) -> Any:
@@ -183,6 +192,12 @@ GOALS: tuple[Goal, ...] = (
         "`predict`, random one-layer encoder: time per text, first and second half",
         "does not grow",
         _time_goal,
+    ),
+    (
+        "`discover --effort fast`: time per text, from the smallest to the next and from the last "
+        "but one to the largest table",
+        "does not grow",
+        _scaling_goal,
     ),
     ("DPN on one H200, BANKING", "<= 45 s", _run_goal(("banking",), 45)),
     (

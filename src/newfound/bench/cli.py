@@ -125,7 +125,7 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         metavar="PART[,..]",
         default=argparse.SUPPRESS,
         help="sections to measure: encoding, training, kmeans, discover, prediction, imports, "
-        "growth, epochs, runs (default: all except the last three)",
+        "growth, scaling, epochs, runs (default: all except the last four)",
     )
     command.add_argument(
         "--encoder", metavar="NAME", default="minilm", help="short name, folder or Hub id"
@@ -149,6 +149,12 @@ def _add_speed(command: argparse.ArgumentParser) -> None:
         type=int,
         default=200_000,
         help="number of texts of the largest table in the section growth",
+    )
+    command.add_argument(
+        "--scaling-texts",
+        metavar="N[,..]",
+        default="5000,20000,60000,200000",
+        help="number of texts of each table in the section scaling",
     )
     command.add_argument(
         "-o",

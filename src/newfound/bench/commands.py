@@ -28,6 +28,7 @@ from newfound.bench.rows import NONE
 from newfound.errors import InputError
 from newfound.wording import plural
 
+LEAST_SCALING = 20  # texts of a table of `bench speed`
 if TYPE_CHECKING:
     from newfound.bench.runner import Plan
     from newfound.cli.output import Output
@@ -180,6 +181,12 @@ def speed(options: argparse.Namespace, output: "Output") -> None:
         if getattr(options, name) < low:
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} must be at least {low}, not {getattr(options, name)}")
+    sizes = names(options.scaling_texts, "--scaling-texts")
+    if not all(size.isdecimal() and int(size) >= LEAST_SCALING for size in sizes):
+        raise InputError(
+            f"--scaling-texts takes numbers from {LEAST_SCALING} on, such as 5000,20000; not "
+            f"{options.scaling_texts!r}"
+        )
     folder = data_folder(getattr(options, "data", None))
     chosen = SpeedOptions(
         read_data_set(folder, "banking"),
@@ -190,6 +197,7 @@ def speed(options: argparse.Namespace, output: "Output") -> None:
         efforts=efforts,
         prediction_texts=options.prediction_texts,
         growth_texts=options.growth_texts,
+        scaling_texts=tuple(sorted({int(size) for size in sizes})),
     )
     lines = measure_sections(chosen, sections, options.out, output)
     value = {"file": str(options.out), "lines": lines}

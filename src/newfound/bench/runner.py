@@ -204,7 +204,7 @@ def fit(
         split = search_split(split, plan.seed)
     method, config = resolve_variant(plan.method, data.name, plan.effort, plan.settings)
     with stages.stage("loading"):
-        loaded = load_encoder(plan.encoder, max_tokens=plan.max_tokens)
+        loaded = load_encoder(plan.encoder, max_tokens=plan.max_tokens, note=stages.note)
         loaded.backbone.to(find_device(device))
     torch.manual_seed(plan.seed)
     fitted = find_method(method).fit(

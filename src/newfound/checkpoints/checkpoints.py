@@ -18,6 +18,7 @@ from newfound.checkpoints.pieces import (
 )
 from newfound.checkpoints.progress import PROGRESS, Position, read_unfinished, write_progress
 from newfound.errors import DamagedFileError
+from newfound.files.swapping import remove
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +28,7 @@ WORTH = 1.0  # seconds of work that are worth keeping
 LOSS = 0.01  # of the time that a fault may cost: a long run keeps its work less often
 SPEED = 100e6  # bytes per second: a cautious guess before the first measurement
 MEASURABLE = 1_000_000  # bytes from which on a write shows the speed of the disk
-OURS = (PROGRESS, "*.checkpoint", "*.safetensors", "*.part")  # files that may be deleted
+OURS = (PROGRESS, "*.checkpoint", "*.safetensors", "*.part")  # what may be deleted
 
 
 class Checkpoints:
@@ -264,7 +265,7 @@ def _delete_work(folder: Path) -> None:
     """Delete the files of unfinished work, and no others."""
     for pattern in OURS:
         for path in folder.glob(pattern):
-            path.unlink(missing_ok=True)
+            remove(path)
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

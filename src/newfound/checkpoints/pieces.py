@@ -41,15 +41,19 @@ def write_piece(folder: Path, key: str, kept: Kept, fingerprint: str) -> None:
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
+        # In a folder of its own: safetensors writes under a name that only it knows.
         part = folder / f"{key}.{os.getpid()}.part"
+        part.mkdir(exist_ok=True)
+        written = part / "tensors"
         try:
-            save_file({n: t.detach().cpu().contiguous() for n, t in kept.tensors.items()}, part)
+            save_file({n: t.detach().cpu().contiguous() for n, t in kept.tensors.items()}, written)
         except SafetensorError as error:  # for example a full disk
             raise OSError(reason(error)) from error
-        checksum = _file_digest(part)
+        checksum = _file_digest(written)
         tensors = {"file": f"{key}-{checksum[:SHORT]}.safetensors", "sha256": checksum}
         tensors["names"] = list(kept.tensors)  # in their order, which safetensors does not keep
-        os.replace(part, folder / tensors["file"])
+        os.replace(written, folder / tensors["file"])
+        part.rmdir()
     body = {"fingerprint": fingerprint, "value": kept.value, "tensors": tensors}
     text = json.dumps(body).encode()
     content = hashlib.sha256(text).hexdigest().encode() + b"\n" + text

@@ -13,7 +13,7 @@ from newfound.cli.flags import (
     add_tables,
     new_command,
 )
-from newfound.cli.inputs import encoder_notes, method_settings, read_corpus, run_config
+from newfound.cli.inputs import method_settings, read_corpus, run_config
 from newfound.cli.output import Output
 from newfound.errors import InputError
 from newfound.wording import plural
@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> None:
     if method_settings(options) and len(methods) > 1:
         raise InputError("--set applies to one method, and --method names several; name one")
     corpus, notes = read_corpus(options)
-    notes += encoder_notes(config.encoder)
     output.notes(notes)
 
     from newfound.checking.runner import check
@@ -88,7 +87,6 @@ def run(options: argparse.Namespace) -> None:
         stages=stages,
         tell=tell,
     )
-    output.notes(stages.notes)
     notes += stages.notes
     if out is not None:
         from newfound.storage.check_file import write_check

@@ -1,6 +1,7 @@
 """`newfound discover`: discover the categories of tables and write a run folder."""
 
 import argparse
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from newfound.checkpoints import Checkpoints, unfinished_folder
 from newfound.cli.flags import (
+    NO_RESUME,
     Commands,
     add_force,
     add_naming,
@@ -20,7 +22,6 @@ from newfound.cli.flags import (
     new_command,
 )
 from newfound.cli.inputs import (
-    encoder_notes,
     method_settings,
     naming_endpoint,
     read_corpus,
@@ -103,13 +104,12 @@ def discover_corpus(
     endpoint = naming_endpoint(options)
     config, settings = run_config(options), method_settings(options)
     held, more = read_validation(options, corpus) or (None, [])
-    more += encoder_notes(config.encoder)
     output.notes(more)
     stages = output.stages()
     check_run_space(options.out, corpus, config)
     stages.checkpoints = checkpoints = Checkpoints(
         unfinished_folder(options.out),
-        command=options.command_line,
+        command=_going_on(options.command_line),
         resume=not options.no_resume,
         note=lambda note: output.notes([note]),
     )
@@ -120,7 +120,7 @@ def discover_corpus(
         )
         if endpoint is not None:
             result = pipeline.name_novel(result, endpoint, stages=stages)
-        output.notes(result.notes)
+        output.notes(note for note in result.notes if note not in stages.notes)
         output.settings(result.config)
         result = replace(
             result,
@@ -148,13 +148,19 @@ def _kept_until_complete(checkpoints: Checkpoints, output: Output) -> Iterator[N
             with suppress(OSError):
                 parent.rmdir()
         if checkpoints.holds_work:
-            advice = "the same command goes on from where it stopped"
+            without = "" if checkpoints.resume else " without --no-resume"
+            advice = f"the same command{without} goes on from where it stopped"
             if isinstance(error, KeyboardInterrupt):  # the command prints its message
                 raise KeyboardInterrupt(advice) from None
             if isinstance(error, SystemExit):
                 output.problem(f"newfound: terminated; {advice}")
         raise
     checkpoints.close(complete=True)
+
+
+def _going_on(command: str) -> str:
+    """Return the command line that goes on from unfinished work."""
+    return shlex.join(word for word in shlex.split(command) if word != NO_RESUME)
 
 
 def _scores(predicted: "np.ndarray", truth: "np.ndarray", corpus: "Corpus") -> dict[str, float]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from newfound.cli.flags import Commands, add_output_flags, add_run_flags, add_tables, new_command
-from newfound.cli.inputs import encoder_notes, method_settings, read_corpus, run_config
+from newfound.cli.inputs import method_settings, read_corpus, run_config
 from newfound.cli.output import Output
 from newfound.wording import plural
 
@@ -42,12 +42,10 @@ def run(options: argparse.Namespace) -> None:
     config = run_config(options)
     corpus, notes = read_corpus(options)
     notes += check_corpus(corpus, None)
-    notes += encoder_notes(config.encoder)
     output.notes(notes)
     output.settings({k: v for k, v in asdict(config).items() if k not in UNUSED})
     stages = output.stages()
     found = pipeline.estimate(corpus, config, settings=method_settings(options), stages=stages)
-    output.notes(stages.notes)
     notes += stages.notes
     output.result(
         {

@@ -10,6 +10,8 @@ from newfound.config import RunConfig, describe_type, flag_of, settings_of
 # The type that `add_subparsers` returns, which is private in argparse.
 Commands = Any
 
+NO_RESUME = "--no-resume"
+
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Shows the defaults of flags that take a value, and marks required flags."""
@@ -83,10 +85,10 @@ def add_force(command: argparse.ArgumentParser, what: str) -> None:
 def add_no_resume(command: argparse.ArgumentParser) -> None:
     """Add --no-resume, which discards the unfinished work of an earlier command."""
     command.add_argument(
-        "--no-resume",
+        NO_RESUME,
         action="store_true",
-        help="start anew; without this flag, the same command goes on after a fault, from the work "
-        "that it kept beside the run folder",
+        help="discard what an earlier command kept beside the run folder, and start anew; without "
+        "this flag, the same command goes on after a fault. The new work is kept in either case",
     )
 
 

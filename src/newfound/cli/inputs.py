@@ -59,14 +59,6 @@ def naming_endpoint(options: argparse.Namespace) -> "Endpoint | None":
     return Endpoint(url, model, key)
 
 
-def encoder_notes(name: str) -> list[str]:
-    """Return a note if a folder has the same name as a built-in encoder."""
-    from newfound.encoding.loading import folder_note
-
-    note = folder_note(name)
-    return [] if note is None else [note]
-
-
 def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
     """Return the tables of a command as one corpus, with notes on how they were read."""
     return _read(

@@ -60,7 +60,11 @@ class Output:
 
     def stages(self) -> Stages:
         """Return the object that times stages and shows their progress."""
-        return Stages(False if self.quiet else None, self.detail if self.verbose else None)
+        return Stages(
+            False if self.quiet else None,
+            self.detail if self.verbose else None,
+            tell=lambda note: self.notes([note]),
+        )
 
     def introduction(self, text: str) -> None:
         """Print an introduction before the result, unless --quiet is given."""

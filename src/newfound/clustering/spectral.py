@@ -6,17 +6,23 @@ place texts that are connected close together, however long the way through the 
 
 1. Link each text to its nearest neighbours, and scale links by the degrees of both ends
    (`neighbour_graph`).
-2. Approximate the leading eigenvectors by block power iterations that start from the points
-   themselves: a few are enough, and nothing is drawn at random (`spectral_features`).
-3. Weight each eigenvector by its eigenvalue, and scale each text to length one.
+2. Smooth the points along the links, a few steps. This is a block power iteration that starts from
+   the points themselves, so nothing is drawn at random.
+3. Within the space of the smoothed points, take the leading eigenvectors of the graph plus the
+   linear kernel of the points. The kernel decides where the graph falls apart into pieces, as
+   groups of nearly equal texts do: similar pieces belong together.
+4. Weight each eigenvector by its eigenvalue, and scale each text to length one.
 """
+
+import warnings
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 LINKS = 15  # nearest neighbours that each text is linked to
-POWER_ITERATIONS = 3  # of two steps each
+POWER_STEPS = 6
+KERNEL = 1.0  # largest eigenvalue of the linear kernel; that of the graph is 1
 
 
 def neighbour_graph(neighbours: Tensor) -> Tensor:
@@ -51,7 +57,7 @@ def neighbour_graph(neighbours: Tensor) -> Tensor:
 
 @torch.no_grad()
 def spectral_features(points: Tensor, neighbours: Tensor, width: int) -> Tensor:
-    """Return points along the leading eigenvectors of their neighbour graph, of unit length.
+    """Return texts along the leading eigenvectors of graph and kernel, with unit length.
 
     Parameters
     ----------
@@ -76,13 +82,19 @@ def spectral_features(points: Tensor, neighbours: Tensor, width: int) -> Tensor:
     [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     """
     graph = neighbour_graph(neighbours[:, :LINKS])
-    basis = torch.linalg.qr(F.normalize(points.float(), dim=1)).Q  # [N, min(N, d)]
-    for _ in range(POWER_ITERATIONS):
-        for _ in range(2):  # half a step stays where it is, so that no eigenvalue is negative
-            basis = (torch.sparse.mm(graph, basis) + basis) / 2
-        basis = torch.linalg.qr(basis).Q
+    with warnings.catch_warnings():  # torch calls this format, the fastest by far, a beta
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        graph = graph.to_sparse_csr()
+    unit = F.normalize(points.float(), dim=1)
+    basis = unit
+    for _ in range(POWER_STEPS):  # half a step stays where it is, so no eigenvalue is negative
+        basis = (graph @ basis + basis) / 2
+    basis = torch.linalg.qr(basis).Q  # [N, min(N, d)]
     # The best approximation within the basis (Rayleigh-Ritz).
-    small = basis.T @ torch.sparse.mm(graph, basis)
+    inner = basis.T @ (unit - unit.mean(0))
+    kernel = inner @ inner.T
+    largest = torch.linalg.eigvalsh(kernel)[-1].clamp(min=1e-12)
+    small = basis.T @ (graph @ basis) + KERNEL * kernel / largest
     values, vectors = torch.linalg.eigh((small + small.T) / 2)
     width = min(width, len(values))
     found = basis @ vectors[:, -width:] * values[-width:].clamp(min=0)

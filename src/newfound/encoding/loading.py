@@ -3,7 +3,7 @@
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +89,13 @@ class Encoder:
         return tokenize(self.tokenizer, texts, self.max_tokens)
 
 
-def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128) -> Encoder:
+def load_encoder(
+    name: str,
+    *,
+    pooling: str | None = None,
+    max_tokens: int = 128,
+    note: Callable[[str], None] = lambda sentence: None,
+) -> Encoder:
     """Load an encoder.
 
     Parameters
@@ -97,9 +103,12 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     name : str
         Short name, folder or Hub id.
     pooling : {"cls", "mean"}, optional
-        By default, as the encoder was trained.
+        By default, as the encoder was trained; "cls" if its folder does not tell.
     max_tokens : int
         Longer texts are truncated; limited by the encoder's positions.
+    note : callable, optional
+        Called with one sentence for the user if the encoder may not be the one that is meant, or
+        its pooling is not known.
 
     Returns
     -------
@@ -112,6 +121,11 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
     """
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling {pooling!r} is unknown; choose one of {', '.join(POOLINGS)}")
+    if name in SHORT_NAMES and Path(name).is_dir():
+        note(
+            f"the encoder {name} is the pretrained one, not the folder {name} in the working "
+            f"directory: name the folder with --encoder ./{name}"
+        )
     folder = find_folder(name)
     config = _read_json(folder / "config.json")
     shape = read_architecture(config, name)
@@ -146,11 +160,18 @@ def load_encoder(name: str, *, pooling: str | None = None, max_tokens: int = 128
             shape.vocabulary,
             max_tokens,
         )
+    pooling = pooling or _default_pooling(folder)
+    if pooling is None and name not in SHORT_NAMES:  # bert is known to have [CLS]
+        note(
+            f"the encoder {name} does not tell how it was trained to pool tokens (no cls or mean "
+            "in 1_Pooling/config.json), so the first token, [CLS], stands for a text; sentence "
+            "encoders mostly need --pooling mean"
+        )
     return Encoder(
         name=name,
         backbone=backbone.eval(),
         tokenizer=tokenizer,
-        pooling=pooling or _default_pooling(folder),
+        pooling=pooling or "cls",
         max_tokens=max_tokens,
         mask_id=_mask_id(folder, tokenizer),
         special_ids=tuple(
@@ -248,16 +269,6 @@ def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     return _from_hub(name, hub_id, files)
 
 
-def folder_note(name: str) -> str | None:
-    """Return a note if the working directory has a folder with this short name, else None."""
-    if name not in SHORT_NAMES or not Path(name).is_dir():
-        return None
-    return (
-        f"the encoder {name} is the pretrained one, not the folder {name} in the working "
-        f"directory: name the folder with --encoder ./{name}"
-    )
-
-
 def _from_hub(name: str, hub_id: str, files: Sequence[str]) -> Path:
     """Return the folder of a downloaded encoder."""
     try:
@@ -312,14 +323,19 @@ def _damage_reported(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is damaged ({error}); save the encoder again") from error
 
 
-def _default_pooling(folder: Path) -> str:
-    """Return the pooling of a sentence encoder from its configuration; [CLS] for others."""
+def _default_pooling(folder: Path) -> str | None:
+    """Return the pooling that a sentence encoder was saved with, None if it is none of ours."""
     path = folder / "1_Pooling" / "config.json"
     if not os.path.lexists(path):
-        return "cls"
+        return None
     config = _read_json(path)
-    mean = config.get("pooling_mode") == "mean" or config.get("pooling_mode_mean_tokens")
-    return "mean" if mean else "cls"
+    # Older versions of sentence-transformers wrote a flag per pooling, newer ones write its name.
+    if config.get("pooling_mode_mean_tokens"):
+        return "mean"
+    if config.get("pooling_mode_cls_token"):
+        return "cls"
+    named = config.get("pooling_mode")
+    return named if isinstance(named, str) and named in POOLINGS else None
 
 
 def _mask_id(folder: Path, tokenizer: Tokenizer) -> int | None:

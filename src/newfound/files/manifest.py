@@ -172,7 +172,8 @@ def _stamp(folder: Path) -> list[tuple[int, ...]]:
         except OSError:
             stamp.append((0,))
             continue
-        # Other files may be written into the folder, which changes its time.
-        changed = found.st_mtime_ns if name.endswith(".json") else 0
+        # Other files may be written into the folder, which changes its time. Not the time of the
+        # last write: a copy can have that of the original, and its inode may be used again.
+        changed = found.st_ctime_ns if name.endswith(".json") else 0
         stamp.append((found.st_dev, found.st_ino, changed))
     return stamp

@@ -37,11 +37,6 @@ class CosineClassifier(nn.Module):
         self.learning_rate_factor = learning_rate_factor
         self.rows = nn.Parameter(F.normalize(centres - origin, dim=1) / learning_rate_factor)
 
-    @torch.no_grad()
-    def replace_directions(self, directions: Tensor) -> None:
-        """Replace the rows by these unit directions [K, d]."""
-        self.rows.copy_(directions / self.learning_rate_factor)
-
     def forward(self, features: Tensor) -> Tensor:
         """Return the cosine [N, K] of each feature [N, d] with each direction."""
         return cosines(features - self.origin, self.rows)

@@ -19,6 +19,8 @@ from newfound.bench.wild.tables import Cell
 from newfound.cli.main import build_parser
 from newfound.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("quick_newfound")
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:

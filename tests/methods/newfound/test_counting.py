@@ -1,4 +1,4 @@
-"""Counting on blobs: the number, its range, and the clustering that it comes with."""
+"""Counting on blobs: the number and its range, from two passes of over-clustering."""
 
 import numpy as np
 import pytest
@@ -7,34 +7,23 @@ from support.blobs import DESIGNS, blobs, label
 from torch import Tensor
 
 from newfound.clustering.estimate import Estimate
-from newfound.clustering.metrics import accuracy
 from newfound.data.task import make_task
 from newfound.methods import resolve_config
 from newfound.methods.newfound import counting
-from newfound.methods.newfound.counting import Counted, count_categories
+from newfound.methods.newfound.counting import AGAIN, count_categories
 
 
-def counted(points: Tensor, targets: np.ndarray) -> Counted:
+def estimated(points: Tensor, targets: np.ndarray) -> Estimate:
     """Count the categories of points, and check what always holds."""
     names = [str(category) for category in range(targets.max() + 1)]
     task = make_task(["x"] * len(targets), targets, names, None, validation_share=0)
-    found = count_categories(points, task, resolve_config("newfound", "fast", None), seed=0)
-    estimate = found.estimate
+    estimate = count_categories(points, task, resolve_config("newfound", "fast", None), seed=0)
     assert estimate.low <= estimate.n_categories <= estimate.high
     assert estimate.n_categories in estimate.candidates
     assert estimate.n_categories >= max(len(names), 1)
     assert len(estimate.candidates) == len(estimate.scores)
     assert estimate.how.endswith(".")
-    if found.labels is not None:
-        labels = found.labels.numpy()
-        assert labels.min() >= 0
-        assert labels.max() < estimate.n_categories
-        np.testing.assert_array_equal(labels[targets >= 0], targets[targets >= 0])
-    return found
-
-
-def estimated(points: Tensor, targets: np.ndarray) -> Estimate:
-    return counted(points, targets).estimate
+    return estimate
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -92,32 +81,42 @@ def test_categories_of_one_text() -> None:
     assert estimated(same, np.full(12, -1)).n_categories == 1
 
 
-def test_the_clustering_that_is_counted_has_the_blobs() -> None:
-    points, truth = blobs([50] * 12)
-    found = counted(points, label(truth, 6, "ten per category"))
-    assert found.labels is not None
-    scores = accuracy(found.labels.numpy(), truth, set(range(6)))
-    assert scores.all > 95
-
-
 def test_small_tables_are_counted_several_times_and_the_median_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points, truth = blobs([20] * 6)
     targets = label(truth, 3, "ten per category")
-    plain, numbers = counting.estimate_with_many_known, iter([9, 5, 6])
+    started: list[int] = []
+    numbers = iter([8, 11, 7, 9, 5, 6])  # three in each pass
 
-    def estimate(*arguments: object, seed: int) -> object:
-        found, merged = plain(*arguments, seed=seed)  # type: ignore[arg-type]
+    def estimate(*arguments: object, seed: int) -> Estimate:
+        started.append(arguments[4])  # type: ignore[arg-type]
         k = next(numbers)
-        low, high = k - 1, k + 1
-        return Estimate(k, [k], [1.0], low, high, found.how), merged
+        return Estimate(k, [k], [1.0], k - 1, k + 1, "so.")
 
     monkeypatch.setattr(counting, "estimate_with_many_known", estimate)
     task = make_task(["x"] * len(truth), targets, ["0", "1", "2"], None, validation_share=0)
     config = resolve_config("newfound", "fast", None)
-    found = count_categories(points, task, config, seed=0).estimate
-    assert (found.low, found.n_categories, found.high) == (4, 6, 10)
+    found = count_categories(points, task, config, seed=0)
+    assert (found.low, found.n_categories, found.high) == (4, 6, 10)  # of the second pass
+    assert started[0] > 8
+    assert started[3:] == [3 + AGAIN * (8 - 3)] * 3  # from twice the novel ones of the first
     monkeypatch.setattr(counting, "SMALL_TABLE", 10)
-    numbers = iter([7])
-    assert count_categories(points, task, config, seed=0).estimate.n_categories == 7
+    numbers = iter([9, 7])
+    assert count_categories(points, task, config, seed=0).n_categories == 7
+
+
+def test_the_second_pass_begins_with_no_more_categories_than_texts_can_fill(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points, truth = blobs([5] * 4)
+    started: list[int] = []
+    real = counting.estimate_with_many_known
+
+    def watched(*arguments: object, seed: int) -> Estimate:
+        started.append(arguments[4])  # type: ignore[arg-type]
+        return real(*arguments, seed=seed)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(counting, "estimate_with_many_known", watched)
+    estimated(points, label(truth, 1, "one per category"))
+    assert max(started[3:]) <= len(truth) // 3 + 1

@@ -9,14 +9,27 @@ import torch.nn.functional as F
 from support.blobs import blobs, label
 from torch import Tensor
 
+from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.metrics import accuracy
 from newfound.clustering.neighbours import nearest_neighbours
+from newfound.clustering.spectral import spectral_features
 from newfound.data.task import Task, make_task
 from newfound.encoding.feature_maps import PointFeatures
 from newfound.methods import resolve_config
 from newfound.methods.newfound import initialisation
-from newfound.methods.newfound.class_prior import UNTOLD, WEAK, ClassPrior, uniform_prior
-from newfound.methods.newfound.initialisation import InitialClustering, initial_clustering
+from newfound.methods.newfound.class_prior import (
+    STRONG,
+    STRONG_ESTIMATED,
+    UNTOLD,
+    WEAK,
+    ClassPrior,
+    uniform_prior,
+)
+from newfound.methods.newfound.initialisation import (
+    STARTS,
+    InitialClustering,
+    initial_clustering,
+)
 from newfound.methods.newfound.known_prior import known_log_odds
 from newfound.progress import Stages
 
@@ -39,9 +52,10 @@ def clustered(
     task = make_task(["x"] * len(truth), targets, names, len(sizes), validation_share=0)
     config = resolve_config("newfound", "fast", {"initialisations": 1, **changes})
     unit, labels = F.normalize(points, dim=1), torch.from_numpy(targets)
-    log_odds = known_log_odds(unit, nearest_neighbours(unit, 10), labels)
+    neighbours = nearest_neighbours(unit, 10)
+    log_odds = known_log_odds(unit, neighbours, labels)
     found = initial_clustering(
-        points, task, len(sizes), config, log_odds, seed=seed, stages=Stages(False)
+        points, neighbours, task, len(sizes), config, log_odds, seed=seed, stages=Stages(False)
     )
     return found, task, truth
 
@@ -114,26 +128,43 @@ def test_without_labels_sizes_are_uniform_and_of_medium_strength() -> None:
     assert score(found, task, truth).all > 90
 
 
-def test_the_same_seed_gives_the_same_clustering_and_another_does_not() -> None:
+def test_the_same_seed_gives_the_same_clustering_and_another_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("newfound.methods.newfound.config.MIN_STEPS", 6)
     one, again, other = (clustered(**EVEN, seed=seed)[0] for seed in (0, 0, 1))
     assert torch.equal(one.labels, again.labels)
     assert one.loss == again.loss != other.loss
 
 
-@pytest.mark.parametrize("moving", [False, True])
-def test_without_rounds_the_clustering_is_k_means(moving: bool) -> None:
-    changes = {"initialisation_rounds": 0, "split_merge": moving, "initialisations": 3}
-    found, task, _ = clustered(**EVEN, **changes)
+def test_without_rounds_the_clustering_is_k_means_on_spectral_features() -> None:
+    found, task, _ = clustered(**EVEN, initialisation_rounds=0, initialisations=3)
     points, _ = blobs([40] * 6)
     targets = torch.from_numpy(task.targets)
-    plain = initialisation.constrained_kmeans(points, 6, targets, starts=1, seed=0)
-    if moving:
-        unit = F.normalize(points, dim=1)
-        log_odds = known_log_odds(unit, nearest_neighbours(unit, 10), targets)
-        plain = initialisation.split_merge(points, targets, log_odds, plain, seed=0)
+    features = spectral_features(points, nearest_neighbours(points, 10), 6)
+    plain = constrained_kmeans(features, 6, targets, starts=STARTS, seed=0)
     assert torch.equal(found.labels, plain.labels)
     assert found.loss == 0
     assert found.class_prior.strength > 0.7  # sizes are estimated all the same
+
+
+def test_sizes_are_held_less_strongly_if_the_number_was_estimated() -> None:
+    points, truth = blobs([40] * 6)
+    targets = label(truth, 3, "a tenth")
+    task = make_task(["x"] * len(truth), targets, ["0", "1", "2"], 6, validation_share=0)
+    config = resolve_config("newfound", "fast", {"initialisations": 1})
+    neighbours = nearest_neighbours(points, 10)
+    odds = known_log_odds(F.normalize(points, dim=1), neighbours, torch.from_numpy(targets))
+    strengths = [
+        initial_clustering(
+            *(points, neighbours, task, 6, config, odds),
+            seed=0,
+            stages=Stages(False),
+            estimated=estimated,
+        ).class_prior.strength
+        for estimated in (False, True)
+    ]
+    assert strengths == pytest.approx([STRONG, STRONG_ESTIMATED], abs=0.02)
 
 
 def test_a_round_passes_on_nothing_but_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,22 +202,6 @@ def test_a_round_passes_on_nothing_but_its_labels(monkeypatch: pytest.MonkeyPatc
             wanted = F.normalize(points[labels == c].mean(0) - points.mean(0), dim=0)
             torch.testing.assert_close(rows[c], wanted)
     assert len({id(model) for model in models}) == 4
-
-
-@pytest.mark.parametrize(("moving", "every"), [(True, 2), (False, 0)])
-def test_rounds_make_split_merge_moves_unless_switched_off(
-    monkeypatch: pytest.MonkeyPatch, moving: bool, every: int
-) -> None:
-    seen: list[int] = []
-    real = initialisation.train_pseudo_labels
-
-    def watched(*given: Any, **more: Any) -> Any:
-        seen.append(more["split_merge_every"])
-        return real(*given, **more)
-
-    monkeypatch.setattr(initialisation, "train_pseudo_labels", watched)
-    clustered(**EVEN, initialisation_rounds=1, split_merge=moving)
-    assert seen == [every, every]
 
 
 @pytest.mark.parametrize("chosen", [0, 1, 2])

@@ -23,7 +23,6 @@ from newfound.methods.newfound.merging import (
     known_samples,
     link_counts,
     link_number,
-    merge_categories,
     merge_path,
     mixing_ratios,
     starting_number,
@@ -161,22 +160,18 @@ def test_accuracy_by_loop(one: list[Any], two: list[Any], at: float) -> None:
 def test_halves_of_one_blob_merge_and_two_blobs_stay() -> None:
     points, truth = blobs([40, 40, 40])
     labels = cut(truth, 2, into=3)
-    path, last, sizes = path_of(points, labels, 4, known=1)
+    path, last, _ = path_of(points, labels, 4, known=1)
     assert last == 3
     (step,) = path[: stop_at(path, -WITHOUT_LABELS.offset)]
     assert {step.given_up, step.kept} == {2, 3}
-    merged = merge_categories(labels, sizes, 1, [step])
-    assert merged.k == 3
-    np.testing.assert_array_equal(merged.labels.numpy(), truth)
+    assert step.k == 4
 
 
 def test_a_piece_of_a_known_category_merges_into_it() -> None:
     points, truth = blobs([40, 40])
     labels = cut(truth, 0, into=2)
-    path, _, sizes = path_of(points, labels, 3, known=2)
+    path, _, _ = path_of(points, labels, 3, known=2)
     assert (path[0].given_up, path[0].kept) == (2, 0)
-    merged = merge_categories(labels, sizes, 2, path[:1])
-    np.testing.assert_array_equal(merged.labels.numpy(), truth)
 
 
 @settings(deadline=None, max_examples=40)
@@ -188,13 +183,13 @@ def test_a_known_category_is_never_given_up(k: int, known: int, seed: int) -> No
     labels = torch.from_numpy(rng.integers(k, size=40))
     path, last, sizes = path_of(points, labels, k, known)
     assert all(step.given_up >= known for step in path)
-    for stop in range(len(path) + 1):
-        merged = merge_categories(labels, sizes, known, path[:stop])
-        assert merged.k == (path[stop].k if stop < len(path) else last)
-        assert merged.k >= max(known, 1)
-        assert int(merged.labels.max()) < merged.k
-        for category in range(known):  # with its own number
-            assert (merged.labels[labels == category] == category).all()
+    numbers = [*(step.k for step in path), last]
+    for step, number in zip([None, *path], numbers, strict=True):  # by a loop over categories
+        if step is not None:
+            sizes[step.kept] += sizes[step.given_up]
+            sizes[step.given_up] = 0
+        large = [c < known or sizes[c] >= MIN_SIZE for c in range(k)]
+        assert number == max(1, sum(map(bool, large))) >= max(known, 1)
 
 
 def test_a_lower_offset_stops_earlier_on_the_path() -> None:
@@ -235,14 +230,13 @@ def test_merge_path_by_loop(k: int, known: int, seed: int) -> None:
     assert float(scores(labels).max()) <= LOWEST
 
 
-def test_novel_categories_of_few_texts_are_dropped_and_known_ones_are_not() -> None:
-    labels = torch.tensor([0, 1, 1, 2, 2, 2, 3, 3])
-    sizes = labels.bincount().double()
-    merged = merge_categories(labels, sizes, 1, [])
-    assert merged.k == 2
-    assert merged.labels.tolist() == [0, -1, -1, 1, 1, 1, -1, -1]
-    nothing_large = merge_categories(labels[:3], torch.tensor([1.0, 2.0]), 0, [])
-    assert (nothing_large.k, nothing_large.labels.tolist()) == (1, [-1, 0, 0])
+def test_novel_categories_of_few_texts_do_not_count_and_known_ones_do() -> None:
+    sizes = torch.tensor([1.0, 2.0, 3.0, 2.0]).double()
+    apart, means = torch.zeros(4, 4).double(), torch.eye(4)
+    assert merge_path(apart, sizes, means, 1, WITHOUT_LABELS) == ([], 2)
+    assert merge_path(apart, sizes, means, 2, WITHOUT_LABELS) == ([], 3)
+    few = merge_path(apart[:2, :2], sizes[:2], means[:2], 0, WITHOUT_LABELS)
+    assert few == ([], 1)  # one category there is
     assert MIN_SIZE == 3
 
 
@@ -255,9 +249,7 @@ def test_a_clustering_into_too_many_is_merged_to_the_blobs() -> None:
     targets = torch.where(torch.arange(320) % 10 == 0, labels, -1)
     targets[labels >= 4] = -1
     unit = F.normalize(points, dim=1)
-    estimate, merged = estimate_by_merging(
-        unit, nearest_neighbours(unit, 20), labels, targets, 12, seed=0
-    )
-    assert estimate.n_categories == merged.k == 8
-    np.testing.assert_array_equal(merged.labels.numpy(), truth)
+    neighbours = nearest_neighbours(unit, 20)
+    estimate = estimate_by_merging(unit, neighbours, labels, targets, 12, seed=0)
+    assert estimate.n_categories == 8
     assert "right for 100%" in estimate.how

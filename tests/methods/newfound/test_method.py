@@ -11,7 +11,6 @@ import torch
 from support.small_texts import KNOWN, SmallTask, small_task
 
 from newfound.clustering.assignment import assign
-from newfound.clustering.lloyd import Clustering
 from newfound.clustering.metrics import accuracy
 from newfound.config import settings_of
 from newfound.data.task import Task, make_task
@@ -98,12 +97,18 @@ UNEVEN = ([100, 50, 20, 80, 40, 12], [10, 10, 10])
 ABSENT = ([10, 40, 40, 40, 40, 40], [10, 10, 10])  # all of the first are labelled
 
 
+@pytest.fixture(scope="module")
+def found_in_uneven(tiny_encoder: str) -> np.ndarray:
+    """What is predicted for the uneven table."""
+    return predicted(fit(tiny_encoder, table(*UNEVEN)[0]))
+
+
 @pytest.mark.parametrize("cut", [UNEVEN, ABSENT], ids=["uneven", "a known category is absent"])
 def test_ten_labels_per_category_are_enough(
-    tiny_encoder: str, cut: tuple[list[int], list[int]]
+    tiny_encoder: str, cut: tuple[list[int], list[int]], found_in_uneven: np.ndarray
 ) -> None:
     task, truth = table(*cut)
-    found = predicted(fit(tiny_encoder, task))
+    found = found_in_uneven if cut is UNEVEN else predicted(fit(tiny_encoder, task))
     free = task.unlabelled
     assert accuracy(found[free], truth[free], set(task.known)).all > 90
     known = free[np.isin(truth[free], task.known)]
@@ -111,21 +116,19 @@ def test_ten_labels_per_category_are_enough(
 
 
 def test_uneven_categories_are_not_found_with_strictly_equal_sizes(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+    tiny_encoder: str, found_in_uneven: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the class prior is for: held to equal sizes, large categories are torn apart."""
     task, truth = table(*UNEVEN)
     free = task.unlabelled
 
-    def score() -> float:
-        found = predicted(fit(tiny_encoder, task))
+    def score(found: np.ndarray) -> float:
         return accuracy(found[free], truth[free], set(task.known)).all
 
-    estimated = score()
     monkeypatch.setattr(
         initialisation, "estimate_class_prior", lambda *given: uniform_prior(given[2], 1.0)
     )
-    assert score() < estimated - 8
+    assert score(predicted(fit(tiny_encoder, task))) < score(found_in_uneven) - 8
 
 
 @pytest.mark.parametrize("cut", [UNEVEN, ABSENT], ids=["uneven", "a known category is absent"])
@@ -164,7 +167,10 @@ def test_tiny_tables_are_fitted(
     assert len(fitted.prototypes) >= len(labels)
 
 
-def test_the_same_seed_gives_the_same_result(tiny_encoder: str) -> None:
+def test_the_same_seed_gives_the_same_result(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "MIN_STEPS", 6)
     task = as_task(small_task())
     one, other = (fit(tiny_encoder, task, "best", initialisations=1) for _ in range(2))
     np.testing.assert_array_equal(one.prototypes, other.prototypes)
@@ -177,8 +183,11 @@ def test_no_labels_at_all(tiny_encoder: str) -> None:
     assert accuracy(predicted(fitted), small.truth, set()).all > 80
 
 
-def test_history_holds_the_losses_of_every_initial_clustering(tiny_encoder: str) -> None:
+def test_history_holds_the_losses_of_every_initial_clustering(
+    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one of least pseudo-label loss in its last epoch is marked as chosen."""
+    monkeypatch.setattr(config, "MIN_STEPS", 6)
     task = as_task(small_task())
     fitted = fit(tiny_encoder, task, initialisations=3, initialisation_rounds=2)
     lines = [line for line in fitted.history if line["stage"] == "initialisation"]
@@ -213,8 +222,8 @@ def test_pseudo_label_training_uses_the_settings_of_the_method(
         assert (each.epochs, each.learning_rate) == (4, config.INITIALISATION_LEARNING_RATE)
     assert {each.batch for each in seen} == {20}
     best = resolve_config("newfound", "best", None)
-    assert best.pseudo_labels(9000).queue == config.ENCODER_QUEUE
-    assert best.initialisation(9000).queue == config.QUEUE
+    assert best.pseudo_labels(9000, 77).queue == config.ENCODER_QUEUE
+    assert best.initialisation(9000, 77).queue == config.QUEUE
 
 
 @pytest.mark.parametrize("lsa", [False, True])
@@ -259,9 +268,7 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(initialisation, "split_merge")
     watch(initialisation, "estimate_class_prior")
-    watch(pseudo_labels, "split_merge_directions")
     real = swapped_prediction.swapped_loss
 
     def loss(*given: Any, log_prior: Any, class_prior: Any, **more: Any) -> torch.Tensor:
@@ -273,57 +280,21 @@ def test_parts_can_be_left_out(tiny_encoder: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(config, "MIN_STEPS", 0)
     task = as_task(small_task())
     fit(tiny_encoder, task, pseudo_label_epochs=6)
-    # After k-means and before the third epoch of four in each round; never afterwards.
-    moves = "split_merge_directions"
-    assert called == ["split_merge", moves, "estimate_class_prior", moves, moves]
+    assert called == ["estimate_class_prior"]
     assert priors == {True}
     assert held[0] == (WEAK, True)
     assert held[-1] == (UNTOLD, True)  # two known categories do not tell how sizes vary
     called.clear()
     priors.clear()
     held.clear()
-    left_out = {"split_merge": False, "known_prior": False, "class_prior": False}
-    fit(tiny_encoder, task, pseudo_label_epochs=6, **left_out)
+    fit(tiny_encoder, task, pseudo_label_epochs=6, known_prior=False, class_prior=False)
     assert called == []
     assert priors == {False}
     assert set(held) == {(WEAK, True)}
 
 
-def test_split_merge_finds_a_category_absorbed_by_a_known_one(
-    tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """k-means that ends with two novel centres in one category and a known one over two."""
-    small = small_task()
-    task = as_task(small)
-    first = {c: np.flatnonzero(small.truth == c) for c in sorted(set(small.truth))}
-    novel = [c for c in first if c not in KNOWN]
-    known = sorted(KNOWN)
-
-    def stuck(features: torch.Tensor, k: int, targets: torch.Tensor, **options: Any) -> Clustering:
-        labels = torch.zeros(len(features), dtype=torch.int64)
-        labels[first[known[1]]] = 1
-        labels[first[novel[0]]] = 0  # hidden in the first known category
-        labels[first[novel[1]][::2]], labels[first[novel[1]][1::2]] = 2, 3
-        centres = torch.stack([features[labels == c].mean(0) for c in range(4)])
-        inertia = float((features - centres[labels]).square().sum())
-        return Clustering(centres, labels, inertia, 1)
-
-    monkeypatch.setattr(initialisation, "constrained_kmeans", stuck)
-    still: dict[str, Any] = {"initialisation_rounds": 0, "pseudo_label_learning_rate": 0.0}
-    scores = {
-        moving: accuracy(
-            predicted(fit(tiny_encoder, task, split_merge=moving, **still)),
-            small.truth,
-            KNOWN,
-        ).all
-        for moving in (False, True)
-    }
-    assert scores[False] < 80
-    assert scores[True] > 95
-
-
 def test_the_method_has_few_settings() -> None:
-    assert len(list(settings_of(NewfoundConfig))) <= 18
+    assert len(list(settings_of(NewfoundConfig))) <= 17
 
 
 @pytest.mark.parametrize("texts", [1, 255, 256, 257, 1095, 4000, 90000])

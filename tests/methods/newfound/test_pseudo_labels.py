@@ -1,4 +1,4 @@
-"""Pseudo-label training with priors: which prior each text gets, and when moves are made."""
+"""Pseudo-label training with priors: which prior each text gets."""
 
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from newfound.encoding.feature_cache import features_of
 from newfound.encoding.loading import load_encoder
 from newfound.methods import resolve_config
 from newfound.methods.newfound.class_prior import ClassPrior
-from newfound.methods.newfound.pseudo_labels import Priors, split_merge_due, train_pseudo_labels
+from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training import swapped_prediction
 from newfound.training.cosine_classifier import CosineClassifier
@@ -76,9 +76,3 @@ def test_log_odds_follow_the_texts_of_the_batch_and_of_the_queue(
         assert torch.equal(then[6:9], now[:3])  # they are in the queue next
         assert torch.equal(then[9:], now[6:-3])
         assert not torch.isin(now[:, 0], labelled).any()
-
-
-def test_moves_precede_every_so_many_epochs_but_the_first_and_the_last_fifth() -> None:
-    assert [epoch for epoch in range(1, 11) if split_merge_due(epoch, 10, 2)] == [3, 5, 7]
-    assert [epoch for epoch in range(1, 5) if split_merge_due(epoch, 4, 2)] == [3]
-    assert not any(split_merge_due(epoch, 10, 0) for epoch in range(1, 11))

@@ -1,6 +1,5 @@
 """The sections of `newfound bench speed`; each gives one result line."""
 
-import csv
 import importlib.util
 import json
 import statistics
@@ -17,7 +16,7 @@ from newfound.bench.datasets import DataSet
 from newfound.bench.lines import Line, append_line, commit
 from newfound.bench.speed.peers import PACKAGES
 from newfound.bench.speed.processes import Finished, newfound_command, run_process
-from newfound.bench.speed.sample import draw_distinct_texts, draw_sample
+from newfound.bench.speed.sample import draw_distinct_texts, draw_sample, predictions
 from newfound.bench.speed.timing import Measures
 from newfound.errors import InputError
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from newfound.cli.output import Output
 
 ON_GPU = ("epochs", "runs")  # if there is one
-WHEN_NAMED = ("growth", *ON_GPU)  # growth takes many minutes
+WHEN_NAMED = ("growth", "scaling", *ON_GPU)  # the first two take many minutes
 TRAINING_TEXTS = 512
 
 
@@ -51,6 +50,8 @@ class SpeedOptions:
         Distinct texts that the section `prediction` predicts.
     growth_texts : int
         Texts of the largest table of the section `growth`.
+    scaling_texts : tuple of int
+        Texts of the tables of the section `scaling`.
     seed : int
         Seed of the samples.
     """
@@ -63,6 +64,7 @@ class SpeedOptions:
     efforts: tuple[str, ...] = ("fast", "balanced")
     prediction_texts: int = 20_000
     growth_texts: int = 200_000
+    scaling_texts: tuple[int, ...] = (5_000, 20_000, 60_000, 200_000)
     seed: int = 0
 
 
@@ -188,15 +190,9 @@ def _discover(options: SpeedOptions) -> tuple[Measures, list[str]]:
                 columns = ["--text-column", "text", "--label-column", "label", "--device", "cpu"]
                 command = ["discover", str(table), "-o", str(run), "--force", *columns, *flags]
                 done = run_process(newfound_command(*command))
-                right = sample.accuracy(_predicted(run / "assignments.csv"))
+                right = sample.accuracy(predictions(run / "assignments.csv"))
                 ended.setdefault(effort, []).append((done.seconds, done, right))
     return {name: _medians(runs) for name, runs in ended.items()}, notes
-
-
-def _predicted(path: Path) -> list[str]:
-    """Return the predictions in a run's assignments."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return [row["predicted"] for row in csv.DictReader(file)]
 
 
 def _medians(runs: Sequence[tuple[float, Finished, float | None]]) -> dict[str, Any]:
@@ -216,10 +212,12 @@ def _prediction(options: SpeedOptions) -> tuple[Measures, list[str]]:
     from newfound.bench.speed.prediction import int8_installed, measure_prediction
 
     assert options.folder is not None
-    texts = draw_distinct_texts(options.folder, options.prediction_texts, options.seed)
+    texts, joined = draw_distinct_texts(options.folder, options.prediction_texts, options.seed)
     notes = []
-    if len(texts) < options.prediction_texts:
-        notes.append(f"the data sets hold only {len(texts):,} distinct texts")
+    if joined:
+        notes.append(
+            f"{joined:,} of the texts begin as one real text and end as another of its category"
+        )
     if not int8_installed():
         notes.append("openvino and nncf are not installed: no int8")
     sample = draw_sample(options.data, options.texts, options.seed)
@@ -262,6 +260,24 @@ def _growth(options: SpeedOptions) -> tuple[Measures, list[str]]:
     return measures | measure_large_kmeans(), []
 
 
+def _scaling(options: SpeedOptions) -> tuple[Measures, list[str]]:
+    """Measure `newfound discover` on growing tables."""
+    from newfound.bench.speed.scaling import measure_scaling
+
+    with tempfile.TemporaryDirectory(prefix="newfound-") as folder:
+        measures = measure_scaling(
+            Path(folder), options.encoder, options.data, options.scaling_texts, options.seed
+        )
+    real = len(set(options.data.texts["train"]))
+    notes = [f"K = {len(options.data.categories)} given"]
+    if max(options.scaling_texts) > real:
+        notes.append(
+            f"tables drawn from {real:,} real texts and {max(options.scaling_texts) - real:,} that "
+            "begin as one of them and end as another of its category"
+        )
+    return measures, notes
+
+
 def _epochs(options: SpeedOptions) -> tuple[Measures, list[str]]:
     """Measure an epoch of DPN."""
     from newfound.bench.speed.epochs import measure_epochs
@@ -286,6 +302,7 @@ MEASURE: dict[str, Callable[[SpeedOptions], tuple[Measures, list[str]]]] = {
     "prediction": _prediction,
     "imports": _imports,
     "growth": _growth,
+    "scaling": _scaling,
     "epochs": _epochs,
     "runs": _runs,
 }

@@ -15,6 +15,7 @@ TITLES = {
     "prediction": "The whole command `newfound predict`, on distinct texts of the three data sets",
     "imports": "Starting",
     "growth": "Many texts",
+    "scaling": "`newfound discover --effort fast` on growing tables",
     "epochs": "An epoch of DPN, ours and the plain way, and what it must cost at least",
     "runs": "A whole run of DPN, alone on the device",
 }
@@ -41,12 +42,14 @@ COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("steps", "steps", ",.0f"),
     ("flop", "FLOP", ".1e"),
     ("bytes", "bytes moved by AdamW", ".1e"),
+    ("ms_per_text", "ms per text", ".2f"),
     ("texts_per_second", "texts/s", ",.0f"),
     ("accuracy", "accuracy (All, %)", ".1f"),
     ("cosine", "cosine to fp32", ".4f"),
     ("inertia", "inertia", ",.1f"),
     ("process_seconds", "seconds, imports included", ".1f"),
     ("peak_mb", "peak memory, MB", ",.0f"),
+    ("kb_per_text", "kB per text", ",.0f"),
 )
 
 
@@ -73,6 +76,8 @@ def section_tables(lines: Sequence[Line]) -> str:
     for section, line in last_measurements(lines).items():
         parts.append(f"**{TITLES[section]}** ({_conditions(line)})\n")
         parts.append(section_table(section, line["measures"]))
+        if section == "scaling":
+            parts.append(stage_table(line["measures"]))
     return "\n".join(parts)
 
 
@@ -90,6 +95,22 @@ def section_table(section: str, measures: Measures) -> str:
             cells.append(f"{1 / faster if section == 'discover' else faster:.2f}")
         body.append([_row_title(section, name), *cells])
     return markdown(header, body)
+
+
+def stage_table(measures: Measures) -> str:
+    """Return the milliseconds per text of each stage, one column per table."""
+    stages = dict.fromkeys(name for measure in measures.values() for name in measure["stages"])
+    body = [
+        [
+            stage,
+            *(
+                cell(1e3 * measure["stages"].get(stage, 0) / measure["texts"], ".3f")
+                for measure in measures.values()
+            ),
+        ]
+        for stage in stages
+    ]
+    return markdown(["stage, ms per text", *measures], body)
 
 
 def speed_ratio(measures: Measures, name: str, other: str) -> float:
@@ -122,7 +143,9 @@ def _conditions(line: Line) -> str:
         )
         return "; ".join([f"{line['device']}, one run each", tiny, *notes])
     measured = f"{line['device']}, {line['encoder']}"
-    if section != "runs":
+    if section == "scaling":
+        measured += f", one run each, {line['data_set']}"
+    elif section != "runs":
         measured += f", medians of {config['repeats']}"
     if section in ("encoding", "discover"):
         measured += f", {config['texts']:,} texts of {line['data_set']}"

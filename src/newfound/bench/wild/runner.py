@@ -192,7 +192,7 @@ def frozen_vectors(
     order = Corpus.from_lists(table.texts, table.labels).sorted_rows
     task = make_task([table.texts[row] for row in order], nothing, [], None)
     with seeded(plan.cell.seed, place):
-        encoder = load_encoder(plan.encoder, max_tokens=plan.max_tokens)
+        encoder = load_encoder(plan.encoder, max_tokens=plan.max_tokens, note=stages.note)
         encoder.backbone.to(place)
         features = method.counting_features(
             task, encoder, method.config(), seed=plan.cell.seed, stages=stages, cache=cache

@@ -18,7 +18,10 @@ ENCODER_QUEUE = 32  # the same where the encoder learns
 SMALL_TABLE = 12_000  # texts; a table of half as many has two initial clusterings, and so on
 MOST_BY_SIZE = 5  # initial clusterings that a small table has for its size
 INITIALISATION_EPOCHS = 4  # of a round of pseudo-label training on fixed points
-INITIALISATION_STEPS = 96  # of it at most; the last epoch is completed
+# Steps of training on a frozen encoder, of a round and of the end, at most; the last epoch is
+# completed. More categories need more of them.
+MAX_STEPS = 96
+STEPS_PER_CATEGORY = 1.25
 INITIALISATION_LEARNING_RATE = 4e-3
 
 
@@ -103,15 +106,17 @@ class NewfoundConfig:
         by_size = max(1, min(SMALL_TABLE // max(texts, 1), MOST_BY_SIZE))
         return self.initialisations or by_size
 
-    def initialisation(self, texts: int) -> SwappedPredictionConfig:
+    def initialisation(self, texts: int, categories: int) -> SwappedPredictionConfig:
         """Return the settings of a round of pseudo-label training in the initialisation."""
-        epochs = enough_epochs(INITIALISATION_EPOCHS, texts, self.batch, INITIALISATION_STEPS)
+        steps = frozen_steps(categories)
+        epochs = enough_epochs(INITIALISATION_EPOCHS, texts, self.batch, steps)
         return self._pseudo_labels(epochs, INITIALISATION_LEARNING_RATE, QUEUE)
 
-    def pseudo_labels(self, texts: int) -> SwappedPredictionConfig:
+    def pseudo_labels(self, texts: int, categories: int) -> SwappedPredictionConfig:
         """Return the settings of the final pseudo-label training."""
-        queue = QUEUE if self.frozen else ENCODER_QUEUE
-        steps = self.pseudo_label_steps
+        steps, queue = self.pseudo_label_steps, ENCODER_QUEUE
+        if self.frozen:
+            steps, queue = min(steps, frozen_steps(categories)), QUEUE
         epochs = enough_epochs(self.pseudo_label_epochs, texts, self.batch, steps)
         return self._pseudo_labels(epochs, self.pseudo_label_learning_rate, queue)
 
@@ -138,7 +143,6 @@ _FAST: dict[str, Any] = {
     "initialisation_rounds": 2,
     "initialisations": 0,
     "pseudo_label_epochs": INITIALISATION_EPOCHS,
-    "pseudo_label_steps": INITIALISATION_STEPS,
     "pseudo_label_learning_rate": INITIALISATION_LEARNING_RATE,
     "classifier_learning_rate_factor": 1.0,
 }
@@ -147,6 +151,17 @@ EFFORTS: dict[str, dict[str, Any]] = {
     "balanced": {**_FAST, "initialisations": 5},
     "best": {},
 }
+
+
+def frozen_steps(categories: int) -> int:
+    """Return how many steps training on a frozen encoder may take.
+
+    Examples
+    --------
+    >>> frozen_steps(20), frozen_steps(150)
+    (96, 188)
+    """
+    return max(MAX_STEPS, round(STEPS_PER_CATEGORY * categories))
 
 
 def enough_epochs(epochs: int, texts: int, batch: int, max_steps: int | None = None) -> int:

@@ -46,7 +46,7 @@ from newfound.methods.newfound.pseudo_labels import Priors, train_pseudo_labels
 from newfound.progress import Stages
 from newfound.training.cosine_classifier import CosineClassifier
 
-STARTS = 3  # of the k-means
+STARTS = 10  # of the k-means
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ def _train_round(
         classifier,
         unit,
         task,
-        config.initialisation(len(unit)),
+        config.initialisation(len(unit), k),
         priors,
         seed=seed,
         stages=stages,

@@ -157,7 +157,7 @@ def _fit(
         classifier,
         features,
         task,
-        config.pseudo_labels(len(task.texts)),
+        config.pseudo_labels(len(task.texts), k),
         Priors(log_odds, config.known_prior, initial.class_prior),
         seed=seed,
         stages=stages,
