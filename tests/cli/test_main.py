@@ -27,6 +27,9 @@ def test_every_field_of_the_configuration_is_a_flag_of_discover(command: Command
         place = shown.index(flag_of(name) + " ", shown.index("options:"))
         text = shown[place : place + 600]
         assert " ".join(help.split()) in text
+        if default is False:  # a switch
+            assert "default" not in help
+            continue
         assert f"(default: {default})" in text if default is not None else "default: " in help
 
 

@@ -116,9 +116,9 @@ def test_predict_reads_a_table_in_chunks(
     sizes: list[int] = []
     plain = Model.predict
 
-    def watched(self: Model, texts: list[str]) -> Predictions:
+    def watched(self: Model, texts: list[str], **more: Any) -> Predictions:
         sizes.append(len(texts))
-        return plain(self, texts)
+        return plain(self, texts, **more)
 
     monkeypatch.setattr(Model, "predict", watched)
     assert command("predict", small_run, table, "-o", tmp_path / "out.csv").code == 0

@@ -137,7 +137,8 @@ def add_vectors(command: argparse.ArgumentParser, *, several: bool = True) -> No
         "--vector-column",
         metavar="NAME",
         default=argparse.SUPPRESS,
-        help="instead of --vectors: column of a Parquet table with a list of numbers per text",
+        help="instead of --vectors: column of a Parquet table with a list of numbers per text "
+        "(default: none)",
     )
 
 

@@ -217,8 +217,10 @@ def predicted(
     """
     before = 0
     for chunk in chunks:
-        part = None if vectors is None else next(vectors)
-        found = model.predict(chunk.texts, vectors=part, first_row=before + 1)
+        if vectors is None:
+            found = model.predict(chunk.texts)
+        else:
+            found = model.predict(chunk.texts, vectors=next(vectors), first_row=before + 1)
         before += len(chunk.texts)
         marked: list[str | None] = [None] * len(found)
         if found.fits_nowhere is not None:
