@@ -2,10 +2,13 @@
 
 import datetime
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.table_files import refused
 
 from newfound import InputError
@@ -145,4 +148,18 @@ def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = workbook(tmp_path / "t.xlsx", ("s", [["text"], ["a"]]))
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     with pytest.raises(InputError, match=r"install newfound\[excel\]"):
+        read_tables([path])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**9), st.binary(min_size=1, max_size=40))
+def test_any_change_of_a_workbook_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: int, change: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "changed.xlsx"
+    workbook(path, ("s", [["text", "label"], ["a", "x"], ["b", None]]))
+    content = path.read_bytes()
+    at = place % len(content)
+    path.write_bytes(content[:at] + change + content[at + len(change) :])
+    with suppress(InputError):
         read_tables([path])

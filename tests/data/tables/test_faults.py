@@ -315,12 +315,16 @@ def test_table_without_text_is_refused(put: Any) -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=300), st.sampled_from(["csv", "tsv", "jsonl", "json", "parquet"]))
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["csv", "tsv", "jsonl", "json", "parquet", "arrow", "csv.zst", "db"]),
+)
 def test_any_bytes_are_read_or_refused_with_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, format: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"any.{format}"
-    path.write_bytes(content)
+    start = {"arrow": b"ARROW1\0\0", "csv.zst": b"\x28\xb5\x2f\xfd", "db": b"SQLite format 3\0"}
+    path.write_bytes(start.get(format, b"") + content)
     read = None
     with suppress(InputError):
         read = read_tables([path])

@@ -165,7 +165,7 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
     same: dict[str, str] = {}  # one string object per label saves memory
     empty = first_empty = cleaned = first_cleaned = 0
     for row, cells in enumerate(source.read(chosen.wanted), start=1):
-        given = join_cells(cells[:joined])
+        given = (cells[0] or "") if joined == 1 else join_cells(cells[:joined])
         text = clean_text(given)
         if text != given:
             cleaned += 1

@@ -46,13 +46,13 @@ class TableStream:
         return all(columns.id is not None for _, columns in self.tables)
 
     def __iter__(self) -> Iterator[TableChunk]:
-        filled = _Filled()
+        filled, has_ids = _Filled(), self.has_ids
         before = 0
         for source, columns in self.tables:
             joined = len(columns.texts)
             cleaned = first = empty = first_empty = 0
-            for row, cells in enumerate(source.read(_wanted(columns, self.has_ids)), start=1):
-                given = join_cells(cells[:joined])
+            for row, cells in enumerate(source.read(_wanted(columns, has_ids)), start=1):
+                given = (cells[0] or "") if joined == 1 else join_cells(cells[:joined])
                 text = clean_text(given)
                 if text != given:
                     cleaned += 1
@@ -60,9 +60,11 @@ class TableStream:
                 if not text or text.isspace():
                     empty += 1
                     first_empty = first_empty or row
-                name = clean_text(cells[joined] or "") if self.has_ids else str(before + row)
-                filled.add(name, text, _parts(columns.texts, cells))
-                if len(filled) == self.chunk:
+                filled.ids.append(clean_text(cells[joined] or "") if has_ids else str(before + row))
+                filled.texts.append(text)
+                if joined > 1:
+                    filled.add_parts(columns.texts, cells)
+                if len(filled.texts) == self.chunk:
                     yield filled.taken()
             before += source.rows
             if cleaned:
@@ -72,7 +74,7 @@ class TableStream:
                     f"{source.path}: {plural(empty, 'row has', 'rows have')} no text in "
                     f"{columns.described} (first: row {first_empty}): no category is predicted"
                 )
-        if len(filled):
+        if filled.texts:
             yield filled.taken()
 
 
@@ -84,15 +86,10 @@ class _Filled:
     texts: list[str] = field(default_factory=list)
     parts: dict[str, list[str]] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def add(self, name: str, text: str, parts: dict[str, str]) -> None:
-        """Add a row."""
-        self.ids.append(name)
-        self.texts.append(text)
-        for column, cell in parts.items():
-            self.parts.setdefault(column, []).append(cell)
+    def add_parts(self, names: Sequence[str], cells: Sequence[str | None]) -> None:
+        """Add the cells of several text columns."""
+        for name, cell in zip(names, cells, strict=False):  # labels and ids follow
+            self.parts.setdefault(name, []).append(clean_text(cell or ""))
 
     def taken(self) -> TableChunk:
         """Return the rows as a chunk, and begin the next one."""
@@ -104,13 +101,6 @@ class _Filled:
 def _wanted(columns: Columns, with_id: bool) -> list[str]:
     """Return the columns that are read from a table."""
     return columns.wanted if with_id else list(columns.texts)
-
-
-def _parts(names: Sequence[str], cells: Sequence[str | None]) -> dict[str, str]:
-    """Return the cells of several text columns, by name; none for a single column."""
-    if len(names) == 1:
-        return {}
-    return {name: clean_text(cell or "") for name, cell in zip(names, cells, strict=False)}
 
 
 def stream_table(
@@ -193,15 +183,20 @@ def stream_lines(
     """
     # The decoder of standard input would fail at the first byte that is not UTF-8.
     lines: Iterable[str | bytes] = getattr(handle, "buffer", handle)
+    names = [text_column] if isinstance(text_column, str) else list(text_column or ())
     number = 0
     for arrived in _arrivals(lines):
         filled = _Filled()
         for line in arrived:
             number += 1
-            filled.add(*_line(number, _decoded(line, number), text_column, id_column))
-            if len(filled) == chunk:
+            name, cells = _line(number, _decoded(line, number), names, id_column)
+            filled.ids.append(clean_text(name))
+            filled.texts.append(clean_text(join_cells(cells)))
+            if len(names) > 1:  # a line that is no object has no columns
+                filled.add_parts(names, cells if len(cells) > 1 else [None] * len(names))
+            if len(filled.texts) == chunk:
                 yield filled.taken()
-        if len(filled):
+        if filled.texts:
             yield filled.taken()
 
 
@@ -234,27 +229,21 @@ def _decoded(line: str | bytes, number: int) -> str:
 
 
 def _line(
-    number: int, line: str, text_column: str | Sequence[str] | None, id_column: str | None
-) -> tuple[str, str, dict[str, str]]:
-    """Return the id, the text and the parts of a line."""
+    number: int, line: str, text_columns: list[str], id_column: str | None
+) -> tuple[str, list[str | None]]:
+    """Return the id and the cells of a line; a line that is no object is the text itself."""
     record = _object(line)
-    if record is None or (not text_column and not text_candidates(list(record))):
-        names = [] if text_column is None or isinstance(text_column, str) else text_column
-        parts = dict.fromkeys(names, "") if len(names) > 1 else {}
-        return str(number), clean_text(line), parts
+    if record is None or (not text_columns and not text_candidates(list(record))):
+        return str(number), [line]
     place = f"standard input, line {number}"
-    columns = find_columns(place, list(record), text=text_column, id=id_column, with_label=False)
+    columns = find_columns(place, list(record), text=text_columns, id=id_column, with_label=False)
     cells = []
     for name in columns.wanted:
         if isinstance(record[name], list | dict):
             raise InputError(f"{place}: {name!r} is a list or an object: give a string")
         cells.append(as_string(record[name]))
     given = cells.pop() if columns.id is not None else None
-    return (
-        clean_text(given or str(number)),
-        clean_text(join_cells(cells)),
-        _parts(columns.texts, cells),
-    )
+    return given or str(number), cells
 
 
 def _object(line: str) -> dict[str, Any] | None:
