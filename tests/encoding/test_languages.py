@@ -65,7 +65,7 @@ def test_bert_with_the_tokeniser_of_multilingual_encoders_is_loaded(tmp_path: Pa
         mask_token="<mask>",
     )
     fast.save_pretrained(folder)
-    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling").mkdir(exist_ok=True)
     pooling = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     encoder = load_encoder(str(folder))
