@@ -137,8 +137,7 @@ def discover(
             languages = detected.result()
         if frozen is None:
             for note in language_notes(languages, config.encoder):
-                notes.append(note)
-                stages.tell(note)
+                stages.note(note)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
         vectors = _vectors(frozen, ordered, stages, cache)

@@ -33,9 +33,6 @@ class Stages:
         Duration of each stage, in the order in which the stages began.
     notes : list of str
         What the user should know about the stages, such as a damaged cache.
-    tell : callable
-        Called with a note that the user should read before the work begins; does nothing by
-        default.
 
     Examples
     --------
@@ -58,7 +55,6 @@ class Stages:
         self.checkpoints = checkpoints or Checkpoints()
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []
-        self.tell: Callable[[str], None] = _ignore_note
 
     def note(self, text: str) -> None:
         """Keep a sentence for the user, which the result of the run will hold, once."""
@@ -116,10 +112,6 @@ class Stages:
 def _can_show() -> bool:
     """Return whether progress bars can be shown; a benchmark may run without rich."""
     return sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
-
-
-def _ignore_note(note: str) -> None:
-    """Ignore a note that the result will hold, too."""
 
 
 def _ignore(amount: int) -> None:

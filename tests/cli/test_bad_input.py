@@ -235,7 +235,7 @@ def test_other_delimiters_are_read_with_a_note(
         (["--set", "epochs=-1"], "method dpn: epochs must be at least 0, not -1"),
         (["--set", "temperature=nan"], "method dpn: temperature must be at least 0"),
         (["--set", "trainable_layers=-1"], "trainable_layers must be at least 0, not -1"),
-        (["--set", "head=hat"], "head must be none or tanh or residual or small-residual, not 'hat'"),
+        (["--set", "head=hat"], "head must be none or tanh or residual or small-residual"),
         (["--validation", "gone.csv"], "gone.csv: there is no such file"),
         (["--format", "xml"], "argument --format: invalid choice: 'xml'"),
         (["--speed", "9"], "unrecognized arguments: --speed 9"),

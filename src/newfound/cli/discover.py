@@ -114,13 +114,6 @@ def discover_corpus(
         resume=not options.no_resume,
         note=lambda note: output.notes([note]),
     )
-    told: list[str] = []
-
-    def tell(note: str) -> None:
-        told.append(note)
-        output.notes([note])
-
-    stages.tell = tell
     # The folder is created first, so that a place that cannot be written to fails at once.
     with _kept_until_complete(checkpoints, output), new_run(options.out, force) as folder:
         result = pipeline.discover(
@@ -128,7 +121,7 @@ def discover_corpus(
         )
         if endpoint is not None:
             result = pipeline.name_novel(result, endpoint, stages=stages)
-        output.notes(note for note in result.notes if note not in told)
+        output.notes(note for note in result.notes if note not in stages.notes)
         output.settings(result.config)
         result = replace(
             result,
