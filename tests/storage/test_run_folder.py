@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from support.sealing import reseal, unseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError, pipeline
+from newfound.checkpoints import checkpoints
 from newfound.cli.main import main
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
@@ -226,6 +228,7 @@ def test_folder_created_meanwhile_is_not_replaced(
         return real(*given, **named)
 
     monkeypatch.setattr(pipeline, "discover", slow)
+    monkeypatch.setattr(checkpoints, "WORTH", math.inf)  # a slow machine keeps no work either
     done = command("discover", table, "-o", tmp_path / "run", "--categories", 4, *flags, "--force")
     assert done.code == 2
     assert done.err.splitlines()[-1].endswith(f"the new files are in {tmp_path}/run-2")
