@@ -16,9 +16,10 @@ from newfound.config import RunConfig, override
 from newfound.data.corpus import Corpus, check_labels
 from newfound.errors import InputError
 from newfound.files import read_steadily
+from newfound.model import Model
 from newfound.report import write_report
 from newfound.report.notebook import categories_html
-from newfound.result import Model, Result
+from newfound.result import Result
 from newfound.storage.assignments import has_assignments
 from newfound.storage.model_files import load_model, save_model
 from newfound.storage.run_folder import read_run
@@ -122,7 +123,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         All parameters and settings of the fit.
     device_ : str
         Device of the model.
-    model_ : newfound.result.Model
+    model_ : newfound.model.Model
         The model that predicts: feature map, prototypes, temperature.
     result_ : newfound.result.Result
         All of the above as one immutable value; `newfound.storage.run_folder.write_run` writes it

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from newfound.errors import InputError
-from newfound.result import Model, Result
+from newfound.model import Model
+from newfound.result import Result
 from newfound.wording import plural
 
 try:

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from newfound.arrays import as_recorded
+from newfound.category import Category
 from newfound.clustering.assignment import assign
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.fit_scores import make_reference
@@ -45,16 +47,9 @@ from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
 from newfound.methods import choose_effort, find_method, resolve_config, trains_layers
 from newfound.methods.fitted import Fitted
+from newfound.model import Model, Predictions, encode_ties_alone
 from newfound.progress import Stages
-from newfound.result import (
-    Category,
-    Model,
-    Predictions,
-    Result,
-    as_recorded,
-    encode_ties_alone,
-    with_names,
-)
+from newfound.result import Result, with_names
 from newfound.versions import versions
 from newfound.wording import plural
 

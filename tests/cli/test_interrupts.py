@@ -22,7 +22,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
     def run(body: Callable[[object], None]) -> int:
-        monkeypatch.setattr("newfound.cli.methods.run", body)
+        monkeypatch.setattr("newfound.cli.commands.methods.run", body)
         monkeypatch.setattr(sys, "argv", ["newfound", "methods"])
         with pytest.raises(SystemExit) as caught:
             command()

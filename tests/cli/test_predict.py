@@ -12,10 +12,10 @@ import pytest
 from support.commands import Command, rows_of, run_process
 from support.small_texts import SmallTask, everything_under
 
-from newfound.cli import predict as prediction
+from newfound.cli.commands import predict as prediction
 from newfound.cli.main import main
 from newfound.data import tables
-from newfound.result import Model, Predictions
+from newfound.model import Model, Predictions
 from newfound.storage.model_files import load_model
 
 

@@ -10,7 +10,7 @@ from support.commands import Command, put_task
 from support.faults import FaultyCheckpoints, run_until_signal
 from support.small_texts import SmallTask
 
-from newfound.cli import discover
+from newfound.cli.commands import discover
 from newfound.errors import InputError
 from newfound.storage import run_folder
 

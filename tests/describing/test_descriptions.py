@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from newfound.category import Category
 from newfound.describing.descriptions import describe
-from newfound.result import Category
 
 TOPICS = ["refund status", "exchange rate", "lost card", "savings account", "cash machine"]
 OPENINGS = ["where is my", "i want to know about the", "please help with a", "tell me of this"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.languages import MESSAGES, STEMS, TOPICS
 
+from newfound.category import Category
 from newfound.data.words import is_whole, normalise_text, same_stem, unspaced, words
 from newfound.describing.descriptions import describe
-from newfound.result import Category
 
 
 def described(language: str) -> list[Category]:

@@ -11,10 +11,10 @@ import pytest
 from support.endpoint import Answer, FakeEndpoint, chat, keyword_of
 
 from benchmarks.torture.endpoints import BEHAVIOURS, misbehaving
+from newfound.category import Category
 from newfound.describing import llm_names as naming
 from newfound.describing.llm_names import Endpoint, check_endpoint, names_from_endpoint
 from newfound.errors import InputError
-from newfound.result import Category
 
 
 @pytest.fixture(autouse=True)

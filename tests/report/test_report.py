@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fake_run import EVIL, write_fake_run
 
+from newfound.category import Category
 from newfound.checking.check import Check, MethodCheck
 from newfound.checking.scores import DrawScores
 from newfound.cli.main import build_parser
@@ -32,7 +33,7 @@ from newfound.report.page import page
 from newfound.report.sample import SAMPLE, map_sample, quotas
 from newfound.report.shape import parts
 from newfound.report.shown import UNSEEN, embedded, shown
-from newfound.result import Category, Result
+from newfound.result import Result
 from newfound.storage.run_folder import read_run
 
 

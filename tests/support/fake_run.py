@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from newfound.result import Category
+from newfound.category import Category
 
 THINGS = ("card", "transfer", "refund", "account", "password", "invoice", "delivery", "top up",
           "currency", "statement", "app", "loan", "fee", "limit", "receipt", "subscription",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import newfound
-from newfound.cli import (
+from newfound.cli.commands import (
     bench,
     check,
     completion,

@@ -17,7 +17,8 @@ from newfound.files import without_nan
 from newfound.progress import Stages
 
 if TYPE_CHECKING:
-    from newfound.result import Category, Result
+    from newfound.category import Category
+    from newfound.result import Result
 
 
 LONGEST = 400  # characters of a cell in a table

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from newfound.category import Category
 from newfound.clustering.assignment import chunks, squared_distances
 from newfound.data.words import BREAK, same_words, unspaced, words
 from newfound.describing.keywords import (
@@ -13,7 +14,6 @@ from newfound.describing.keywords import (
     score_terms,
 )
 from newfound.describing.names import candidate_names, unique_names
-from newfound.result import Category
 
 SAME_FEATURES = 0.98  # two texts with a larger cosine count as duplicates
 NEIGHBOURS = 3  # nearest categories that the keywords should distinguish a category from

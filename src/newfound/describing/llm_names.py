@@ -15,10 +15,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from newfound.category import Category
 from newfound.describing.names import same_name
 from newfound.errors import InputError
 from newfound.redaction import redacted
-from newfound.result import Category
 from newfound.timed_request import TooLongError, post
 from newfound.wording import plural
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from newfound.result import Category
+from newfound.category import Category
 from newfound.wording import plural
 
 KEYWORDS = 5  # shown of a category

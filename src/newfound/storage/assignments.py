@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from newfound.category import Category
 from newfound.data.corpus import Corpus
 from newfound.data.tables import TableWriter
 from newfound.data.tables.columns import free_names
 from newfound.data.tables.formulas import unprotected
 from newfound.errors import InputError
-from newfound.result import Category, Result
+from newfound.result import Result
 from newfound.storage.formats import AGAIN
 
 PRIVATE = range(0xE000, 0xF900)  # private-use characters

@@ -5,10 +5,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from newfound.category import Category
 from newfound.data.tables import TableWriter
 from newfound.errors import DamagedFileError
 from newfound.files import check_fields, check_items, read_json, write_json
-from newfound.result import Category
 
 LISTS = ("keywords", "examples", "border")
 COUNTS = ("id", "size", "labelled", "nearest")

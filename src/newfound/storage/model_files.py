@@ -31,7 +31,7 @@ from newfound.files import (
     write_manifest,
 )
 from newfound.files.manifest import parse_manifest
-from newfound.result import Model
+from newfound.model import Model
 from newfound.storage.categories import categories_from
 from newfound.storage.fit_reference import FIT_REFERENCE, parse_reference, save_reference
 from newfound.storage.formats import (

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.category import Category
 from newfound.clustering.estimate import Estimate
 from newfound.data.languages import Languages
 from newfound.errors import DamagedFileError, InputError
@@ -34,7 +35,7 @@ from newfound.files import (
     write_manifest,
     write_text,
 )
-from newfound.result import Category, Result
+from newfound.result import Result
 from newfound.storage.assignments import TABLES, read_assignments, write_assignments
 from newfound.storage.categories import categories_from, write_categories
 from newfound.storage.formats import MODEL_MANIFEST, RUN_FORMAT, damage_reported, open_run

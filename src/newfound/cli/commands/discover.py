@@ -34,8 +34,8 @@ from newfound.wording import plural
 if TYPE_CHECKING:
     import numpy as np
 
+    from newfound.category import Category
     from newfound.data.corpus import Corpus
-    from newfound.result import Category
 
 
 def add_parser(commands: Commands) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from newfound.data.tables import TableChunk, TableStream, TableWriter
-    from newfound.result import Model
+    from newfound.model import Model
 
 COLUMNS = {
     "id": str,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from newfound.cli.discover import discover_corpus
+from newfound.cli.commands.discover import discover_corpus
 from newfound.cli.flags import (
     Commands,
     add_naming,

@@ -1,0 +1,1 @@
+"""One module per command, each with `add_parser(commands)` and `run(options)`."""
