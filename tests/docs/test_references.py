@@ -39,7 +39,10 @@ def exists(dotted: str) -> bool:
                     return True
                 if rest in defined(path.relative_to(ROOT).as_posix()):
                     return True
-                return cut == 1 and rest in ("CategoryDiscoverer",)  # imported when asked for
+                return cut == 1 and rest in (
+                    "CategoryDiscoverer",
+                    "Predictor",
+                )  # imported when asked for
     return False
 
 

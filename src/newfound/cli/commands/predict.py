@@ -28,22 +28,10 @@ from newfound.wording import plural
 if TYPE_CHECKING:
     import numpy as np
 
-    from newfound.data.tables import TableChunk, TableStream, TableWriter
-    from newfound.model import Model
+    from newfound.data.tables import TableStream, TableWriter
+    from newfound.prediction import ModelOptions, Rows
 
-COLUMNS = {
-    "id": str,
-    "text": str,
-    "category": str,
-    "kind": str,
-    "probability": float,
-    "best_known": str,
-    "best_known_probability": float,
-    "fit": float,
-    "fits_nowhere": str,
-}
 LINES = 256  # maximum number of lines of standard input per batch
-Rows = dict[str, list[Any]]
 
 
 def add_parser(commands: Commands) -> None:
@@ -95,6 +83,7 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Predict the categories of a table or of standard input."""
     from newfound.data.tables import TableWriter, stream_lines, stream_table
+    from newfound.prediction import load_for_prediction, predicted, prediction_columns
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
@@ -102,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         "text_column": getattr(options, "text_column", None),
         "id_column": getattr(options, "id_column", None),
     }
-    written = {**COLUMNS, **dict.fromkeys(_own_columns(columns["text_column"] or []), str)}
+    written = prediction_columns(columns["text_column"])
     # Made first, because it rejects an unknown file type.
     writer = None if out is None else TableWriter(out, written, raw_cells=options.raw_cells)
     if out is not None and out.exists() and not options.force:
@@ -134,7 +123,7 @@ def run(options: argparse.Namespace) -> None:
             **columns,
         )
     with output.stages().stage("loading the model"):
-        model, notes = _load(options, *rule)
+        model, notes = load_for_prediction(options.folder, _model_options(options, *rule))
     notes += [] if table is None else table.notes
     output.notes(notes)
     if writer is None:
@@ -155,42 +144,19 @@ def run(options: argparse.Namespace) -> None:
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")
 
 
-def _load(
+def _model_options(
     options: argparse.Namespace, outside: float | None, false_alarms: float | None
-) -> tuple["Model", list[str]]:
-    """Return the model of a run, in int8 if --int8 is given, and notes."""
-    from newfound.storage.model_files import load_model
+) -> "ModelOptions":
+    """Return how the model is loaded."""
+    from newfound.prediction import ModelOptions
 
-    # int8 runs only on a CPU, which is then the default device; --device cuda is an error.
-    model = load_model(
-        options.folder,
-        getattr(options, "device", "cpu" if options.int8 else None),
+    return ModelOptions(
+        device=getattr(options, "device", None),
+        outside=outside,
+        false_alarms=false_alarms,
+        int8=options.int8,
         trust_remote_code=options.trust_remote_code,
     )
-    if outside is not None or false_alarms is not None:
-        model = model.marking(outside, false_alarms)
-    if not options.int8:
-        return model, []
-    converted, agreement = _to_int8(model, options.folder)
-    return converted, [agreement]
-
-
-def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
-    """Convert a model to int8, calibrated on texts of the run, and store it in the run folder."""
-    from newfound.data.tables import stream_table
-    from newfound.pipeline import to_int8
-
-    inside = folder / "model"
-    tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
-    if not inside.is_dir() or not tables:
-        raise InputError(
-            f"{folder} is not a complete run folder, and --int8 is calibrated on the texts of the "
-            "run; give a run folder"
-        )
-    # The first chunk has enough texts for the calibration.
-    texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
-    converted, agreement = to_int8(model, texts, inside / "int8")
-    return converted, str(agreement)
 
 
 def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Iterator["np.ndarray"]:
@@ -206,55 +172,7 @@ def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Ite
     return stream_vectors(path, table.rows, table.chunk, file=file, column=column)
 
 
-def predicted(
-    model: "Model",
-    chunks: Iterable["TableChunk"],
-    vectors: Iterator["np.ndarray"] | None = None,
-) -> Iterator[Rows]:
-    """Yield the columns of the predictions, chunk by chunk; an empty text gets no category.
-
-    `vectors` yields the vectors of each chunk, if the user computed them.
-    """
-    before = 0
-    for chunk in chunks:
-        if vectors is None:
-            found = model.predict(chunk.texts)
-        else:
-            found = model.predict(chunk.texts, vectors=next(vectors), first_row=before + 1)
-        before += len(chunk.texts)
-        marked: list[str | None] = [None] * len(found)
-        if found.fits_nowhere is not None:
-            marked = [
-                None if index < 0 else "yes" if outside else "no"
-                for index, outside in zip(found.index, found.fits_nowhere, strict=True)
-            ]
-        yield {
-            "id": chunk.ids,
-            "text": chunk.texts,
-            "category": found.names.tolist(),
-            "kind": found.kinds.tolist(),
-            "probability": _rounded(found.probability),
-            "best_known": found.best_known.tolist(),
-            "best_known_probability": _rounded(found.best_known_probability),
-            "fit": _rounded(found.fit),
-            "fits_nowhere": marked,
-            **dict(zip(_own_columns(list(chunk.parts)), chunk.parts.values(), strict=True)),
-        }
-
-
-def _own_columns(names: list[str]) -> list[str]:
-    """Return the names under which several text columns are written, after the other columns."""
-    from newfound.data.tables.columns import free_names
-
-    return free_names(names, COLUMNS) if len(names) > 1 else []
-
-
-def _rounded(values: "np.ndarray") -> list[float | None]:
-    """Return numbers with four decimals, None for NaN."""
-    return [None if value != value else round(float(value), 4) for value in values]
-
-
-def _print(chunks: Iterable[Rows]) -> None:
+def _print(chunks: Iterable["Rows"]) -> None:
     """Print predictions to standard output as JSON Lines, chunk by chunk."""
     count = 0
     try:
@@ -269,7 +187,7 @@ def _print(chunks: Iterable[Rows]) -> None:
 
 
 def _write(
-    chunks: Iterable[Rows], writer: "TableWriter", table: "TableStream | None", output: Output
+    chunks: Iterable["Rows"], writer: "TableWriter", table: "TableStream | None", output: Output
 ) -> tuple[int, int | None]:
     """Write rows to a table; return their number and how many fit nowhere, None without a rule."""
     count, marked = 0, None
