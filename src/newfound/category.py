@@ -40,6 +40,8 @@ class Category:
     fits_nowhere : int or None
         Number of its texts that are marked as fitting nowhere; None without `outside` and
         `false_alarms`.
+    volume : tuple of (str, int)
+        Periods in order, each with the number of its texts; empty without a time column.
     """
 
     id: int
@@ -57,3 +59,4 @@ class Category:
     distance: float | None
     fit: float | None = None
     fits_nowhere: int | None = None
+    volume: tuple[tuple[str, int], ...] = ()

@@ -191,20 +191,26 @@ class Predictor:
         return type(batch).from_pydict(rows, schema=schema)
 
 
-def prediction_columns(text_column: str | Sequence[str] | None = None) -> dict[str, type]:
+def prediction_columns(
+    text_column: str | Sequence[str] | None = None, kept: Sequence[str] | None = None
+) -> dict[str, type]:
     """Return the columns of predictions with their types.
 
     Parameters
     ----------
     text_column : str or sequence of str, optional
         The text columns named by the user. Several are written beside the joined text.
+    kept : sequence of str, optional
+        All columns of the user's tables that are written, if there are tables.
 
     Returns
     -------
     dict of str to type
     """
-    several = [] if text_column is None or isinstance(text_column, str) else list(text_column)
-    return {**COLUMNS, **dict.fromkeys(_own_columns(several), str)}
+    if kept is None:
+        names = [] if text_column is None or isinstance(text_column, str) else list(text_column)
+        kept = names if len(names) > 1 else []
+    return {**COLUMNS, **dict.fromkeys(free_names(kept, COLUMNS), str)}
 
 
 def predicted(
@@ -239,7 +245,9 @@ def predicted(
             "best_known_probability": _rounded(found.best_known_probability),
             "fit": _rounded(found.fit),
             "fits_nowhere": marked,
-            **dict(zip(_own_columns(list(chunk.parts)), chunk.parts.values(), strict=True)),
+            **dict(
+                zip(free_names(list(chunk.columns), COLUMNS), chunk.columns.values(), strict=True)
+            ),
         }
 
 
@@ -318,11 +326,6 @@ def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
     texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
     converted, agreement = to_int8(model, texts, inside / "int8")
     return converted, str(agreement)
-
-
-def _own_columns(names: list[str]) -> list[str]:
-    """Return the names under which several text columns are written, after the other columns."""
-    return free_names(names, COLUMNS) if len(names) > 1 else []
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:

@@ -35,7 +35,7 @@ def test_joined_columns_are_kept_apart_in_the_run_and_in_predictions(
     assert [row["text"] for row in rows] == joined
     assert [row["text_"] for row in rows] == frame["text"].tolist()
     assert [row["body"] for row in rows] == frame["body"].tolist()
-    assert read_run(out).corpus.parts["body"] == frame["body"].tolist()
+    assert read_run(out).corpus.columns["body"] == frame["body"].tolist()
     assert command("report", out).code == 0
 
     done = command("predict", out, tmp_path / "t.csv", "-o", tmp_path / "p.csv", *JOIN)
@@ -47,6 +47,48 @@ def test_joined_columns_are_kept_apart_in_the_run_and_in_predictions(
     line = json.dumps({"text": "rain", "body": "please"})
     (found,) = map(json.loads, command("predict", out, "-", *JOIN, stdin=line).out.splitlines())
     assert (found["text"], found["text_"], found["body"]) == ("rain\nplease", "rain", "please")
+
+
+def test_other_columns_and_volume_over_time_are_in_every_output(
+    command: Command, task: SmallTask, flags: list[str], tmp_path: Path
+) -> None:
+    count = len(task.texts)
+    days = [f"2024-05-{1 + i % 3:02}" for i in range(count)]
+    kinds = [("mail", "chat")[i % 2] for i in range(count)]
+    frame = pd.DataFrame({"day": days, "text": task.texts, "label": task.labels, "kind": kinds})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "run"
+    done = command(
+        "discover", tmp_path / "t.csv", "-o", out, "--categories", "4", "--time-column", "day",
+        *flags,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rows = rows_of(out / "assignments.csv")
+    assert [row["day"] for row in rows] == days
+    assert [row["kind_"] for row in rows] == kinds
+    result = read_run(out)
+    assert result.corpus.time_column == "day"
+    for at, category in enumerate(result.categories):
+        mine = [day for day, own in zip(days, result.assigned, strict=True) if own == at]
+        wanted = {f"2024-05-{day:02}": mine.count(f"2024-05-{day:02}") for day in (1, 2, 3)}
+        assert dict(category.volume) == wanted
+    first = rows_of(out / "categories.csv")[0]["volume"]
+    assert first == " | ".join(f"{day}: {n}" for day, n in result.categories[0].volume)
+
+    done = command("predict", out, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert done.code == 0, done.err
+    predicted = rows_of(tmp_path / "p.csv")
+    assert [row["day"] for row in predicted] == days
+    assert [row["kind_"] for row in predicted] == kinds
+
+    lines = ['{"text": "rain", "channel": "chat", "tags": ["x"]}', "plain rain"]
+    done = command("predict", out, "-", stdin="\n".join(lines))
+    one, two = map(json.loads, done.out.splitlines())
+    assert (one["channel"], two["channel"]) == ("chat", "")
+    assert "tags" not in one
+    done = command("predict", out, "-", "-o", tmp_path / "q.csv", stdin="\n".join(lines))
+    assert done.code == 0, done.err
+    assert "channel" not in rows_of(tmp_path / "q.csv")[0]
 
 
 def test_workbook_pattern_and_database_give_the_run_of_a_csv_file(

@@ -28,7 +28,7 @@ def refused(path: Path, **options: Any) -> str:
     assert str(path) in message
     assert "\n" not in message
     # predict must refuse what discover refuses, unless it is about labels or ids
-    if not {"label_column", "id_column"} & set(options) and "label" not in message:
+    if not {"label_column", "id_column", "time_column"} & set(options) and "label" not in message:
         with pytest.raises(InputError) as caught:
             list(stream_table(path, **options))
         assert str(caught.value) == message

@@ -105,6 +105,17 @@ def add_columns(command: argparse.ArgumentParser, roles: Sequence[str]) -> None:
         )
 
 
+def add_time_column(command: argparse.ArgumentParser) -> None:
+    """Add --time-column."""
+    command.add_argument(
+        "--time-column",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="column with the date of each text, such as 2024-05-31: the report and the "
+        "categories then show volume over time (default: none)",
+    )
+
+
 TABLES = (
     "table of texts: CSV, TSV, JSON Lines (also .gz and .zst), Parquet, Arrow or Excel file, "
     "DuckDB or SQLite database, Hugging Face dataset, folder of .txt files, or a quoted pattern "

@@ -66,6 +66,7 @@ def read_corpus(options: argparse.Namespace) -> tuple["Corpus", list[str]]:
         options.tables,
         vectors=getattr(options, "vectors", None),
         id_column=getattr(options, "id_column", None),
+        time_column=getattr(options, "time_column", None),
         sheet=getattr(options, "sheet", None),
         query=getattr(options, "query", None),
     )

@@ -27,8 +27,11 @@ class Corpus:
     labels : list of str or None
         None where a text is unlabelled.
     ids : list of str
-    parts : dict of str to list of str
-        Where several columns of a table were joined into the texts: these columns, by name.
+    columns : dict of str to list of str
+        The other columns of the table, by name, which outputs keep: those without a role, and those
+        that were joined into the texts, if there are several.
+    time_column : str, optional
+        The one of `columns` that holds the date of each text.
     vectors : ndarray of shape (N, d), optional
         Vectors of the texts that the user computed; by default an encoder computes them.
 
@@ -43,17 +46,20 @@ class Corpus:
     texts: list[str]
     labels: list[str | None]
     ids: list[str]
-    parts: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, list[str]] = field(default_factory=dict)
     vectors: np.ndarray | None = field(default=None, compare=False)
+    time_column: str | None = None
 
     def __post_init__(self) -> None:
         if not len(self.texts) == len(self.labels) == len(self.ids):
             raise ValueError(
                 f"{len(self.texts)} texts, {len(self.labels)} labels and {len(self.ids)} ids"
             )
-        for name, column in self.parts.items():
+        for name, column in self.columns.items():
             if len(column) != len(self.texts):
                 raise ValueError(f"{len(self.texts)} texts, but {len(column)} in {name!r}")
+        if self.time_column is not None and self.time_column not in self.columns:
+            raise ValueError(f"there is no column {self.time_column!r}")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -75,11 +81,11 @@ class Corpus:
         texts, labels, ids = (
             [column[row] for row in rows.tolist()] for column in (self.texts, self.labels, self.ids)
         )
-        parts = {
-            name: [column[row] for row in rows.tolist()] for name, column in self.parts.items()
+        columns = {
+            name: [column[row] for row in rows.tolist()] for name, column in self.columns.items()
         }
         vectors = None if self.vectors is None else self.vectors[rows]
-        return Corpus(texts, labels, ids, parts, vectors)
+        return Corpus(texts, labels, ids, columns, vectors, self.time_column)
 
     @property
     def sorted_rows(self) -> np.ndarray:

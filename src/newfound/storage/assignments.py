@@ -20,7 +20,7 @@ from newfound.storage.formats import AGAIN
 PRIVATE = range(0xE000, 0xF900)  # private-use characters
 TABLES = ("assignments.parquet", "assignments.csv")  # names in a run folder, first match first
 COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
-# All columns that a run may have; others are columns of the user's table that form the texts.
+# All columns that a run may have; others are columns of the user's table.
 OWN = {*COLUMNS, "id", "best_known", "best_known_probability", "fit", "fits_nowhere"}
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
 MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
@@ -44,7 +44,7 @@ class Assignments:
 
 def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) -> None:
     """Write one row per text, in the format given by the file extension."""
-    parts = result.corpus.parts
+    own = result.corpus.columns
     columns = {
         "id": result.corpus.ids,
         "text": result.corpus.texts,
@@ -56,11 +56,16 @@ def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) ->
         **_optional_columns(result),
         "x": result.map_positions[:, 0],
         "y": result.map_positions[:, 1],
-        **dict(zip(free_names(list(parts), OWN), parts.values(), strict=True)),
+        **dict(zip(own_names(result.corpus), own.values(), strict=True)),
     }
     kinds = {name: float if name in NUMBERS else str for name in columns}
     with TableWriter(path, kinds, raw_cells=raw_cells) as writer:
         writer.write(columns)
+
+
+def own_names(corpus: Corpus) -> list[str]:
+    """Return the names under which the table holds the columns of the user."""
+    return free_names(list(corpus.columns), OWN)
 
 
 def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray]:
@@ -82,7 +87,12 @@ def has_assignments(folder: Path) -> bool:
 
 
 def read_assignments(
-    content: bytes, path: Path, categories: Sequence[Category], *, raw_cells: bool = False
+    content: bytes,
+    path: Path,
+    categories: Sequence[Category],
+    *,
+    raw_cells: bool = False,
+    time_column: str | None = None,
 ) -> Assignments:
     """Read and check the content of the table at `path`; errors name the row."""
     table = _read_columns(content, path)
@@ -110,7 +120,8 @@ def read_assignments(
             texts=texts,
             labels=[label or None for label in table["label"]],
             ids=table.get("id", [str(number) for number in range(1, len(texts) + 1)]),
-            parts={name: column for name, column in table.items() if name not in OWN},
+            columns={name: column for name, column in table.items() if name not in OWN},
+            time_column=time_column if time_column in table else None,
         ),
         assigned=np.array(assigned, np.int64),
         predicted=np.array(predicted, np.int64),

@@ -31,6 +31,7 @@ def write_categories(
     rows = [asdict(category) for category in categories]
     for row in rows:
         row.update({name: " | ".join(row[name]) for name in LISTS})
+        row["volume"] = " | ".join(f"{period}: {count}" for period, count in row["volume"])
     names = [field.name for field in fields(Category)]
     kinds: dict[str, type] = dict.fromkeys(names, str)
     kinds |= dict.fromkeys((*NUMBERS, "fit"), float)
@@ -62,4 +63,14 @@ def _category(entry: Any, where: str) -> Category:
         values[name] = tuple(values[name])
     for name in ("share", "confidence", "nearest_distance"):
         values[name] = float("nan") if values[name] is None else values[name]
-    return Category(**values, **later)
+    return Category(**values, **later, volume=_volume(entry.get("volume", []), where))
+
+
+def _volume(entries: Any, where: str) -> tuple[tuple[str, int], ...]:
+    """Return the number of texts per period."""
+    check_fields({"volume": entries}, {"volume": list}, where)
+    check_items(entries, list, f"{where}, volume")
+    for entry in entries:
+        if len(entry) != 2 or not isinstance(entry[0], str) or not isinstance(entry[1], int):
+            raise DamagedFileError(f"{where}, volume: an entry is not a period and a number")
+    return tuple((period, number) for period, number in entries)

@@ -36,7 +36,7 @@ from newfound.files import (
     write_text,
 )
 from newfound.result import Result
-from newfound.storage.assignments import TABLES, read_assignments, write_assignments
+from newfound.storage.assignments import TABLES, own_names, read_assignments, write_assignments
 from newfound.storage.categories import categories_from, write_categories
 from newfound.storage.formats import MODEL_MANIFEST, RUN_FORMAT, damage_reported, open_run
 from newfound.versions import __version__
@@ -201,7 +201,15 @@ def _records(result: Result) -> dict[str, Any]:
         "scores": None if result.scores is None else dict(result.scores),
         "fits_nowhere": None if result.fits_nowhere is None else int(result.fits_nowhere.sum()),
         "languages": None if result.languages is None else result.languages.to_dict(),
+        "time_column": _time_column(result),
     }
+
+
+def _time_column(result: Result) -> str | None:
+    """Return the name under which the table holds the dates."""
+    corpus = result.corpus
+    names = dict(zip(corpus.columns, own_names(corpus), strict=True))
+    return None if corpus.time_column is None else names[corpus.time_column]
 
 
 def read_run(folder: Path) -> Result:
@@ -244,6 +252,8 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         later = {"raw_cells": raw_cells, "environment": environment}
         check_fields(later, {"raw_cells": bool, "environment": dict}, "run.json")
         languages = _languages(records.get("languages"))
+        time_column = records.get("time_column")
+        check_fields({"time_column": time_column}, {"time_column": (str, NONE)}, "run.json")
     name = next((name for name in TABLES if files.has(name)), None)
     if name is None:
         raise InputError(
@@ -251,7 +261,9 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         )
     with damage_reported(folder / name):
         content = files.read(name)
-    read = read_assignments(content, folder / name, categories, raw_cells=raw_cells)
+    read = read_assignments(
+        content, folder / name, categories, raw_cells=raw_cells, time_column=time_column
+    )
     with damage_reported(folder / HISTORY):
         history = _history(files.read(HISTORY) if files.has(HISTORY) else b"")
     seconds = {stage: value for stage, value in records["seconds"].items() if stage != "total"}

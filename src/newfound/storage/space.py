@@ -42,7 +42,8 @@ def check_run_space(folder: Path, corpus: Corpus, config: RunConfig) -> None:
 def estimate_bytes(corpus: Corpus, config: RunConfig) -> tuple[int, int]:
     """Return about how many bytes a run folder takes, and the least that its cache takes."""
     texts = sum(len(text.encode("utf-8", "replace")) for text in corpus.texts)
-    table = 2 * texts + PER_TEXT * len(corpus) + FIXED
+    others = sum(len(cell) + 1 for column in corpus.columns.values() for cell in column)
+    table = 2 * texts + others + PER_TEXT * len(corpus) + FIXED
     if find_frozen(config, corpus.vectors) is not None:
         width = USUAL_WIDTH if corpus.vectors is None else corpus.vectors.shape[1]
         reference = 2 * width * min(len(corpus), MOST_TEXTS)

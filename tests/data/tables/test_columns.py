@@ -1,7 +1,10 @@
 """Columns of a table: named, guessed, or refused."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from support.table_files import refused
 
@@ -17,11 +20,14 @@ from newfound.data.tables import Columns, read_tables, stream_table
             "uuid,Message,Category",
             Columns(("Message",), "Category", "uuid", ("text", "label", "id")),
         ),
-        ("title,text,extra", Columns(("text",), None, None, ("text",))),  # "text" takes precedence
-        ("text,category,label", Columns(("text",), "label", None, ("text", "label"))),
+        ("title,text,extra", Columns(("text",), guessed=("text",), others=("title", "extra"))),
+        (
+            "text,category,label",
+            Columns(("text",), "label", guessed=("text", "label"), others=("category",)),
+        ),
         (
             "uid,key,query",
-            Columns(("query",), None, None, ("text",)),
+            Columns(("query",), guessed=("text",), others=("uid", "key")),
         ),  # two candidates: no id column
         (",question,Unnamed: 0", Columns(("question",), None, None, ("text",))),
     ],
@@ -119,14 +125,14 @@ def test_several_text_columns_are_joined_on_lines(put: Any) -> None:
     assert read.corpus.texts == ["Refund\nI want it back", "Only a body", "Only a subject"]
     assert read.corpus.labels == ["x", None, "y"]
     assert read.corpus.ids == ["1", "2", "3"]
-    assert read.corpus.parts == {
+    assert read.corpus.columns == {
         "subject": ["Refund", "", "Only a subject"],
         "body": ["I want it back", "Only a body", " "],
     }
     assert any("no text in columns 'subject', 'body' (first: row 4)" in n for n in read.notes)
     (chunk,) = stream_table(path, text_column=["body", "subject"])
     assert chunk.texts[0] == "I want it back\nRefund"
-    assert chunk.parts["subject"] == ["Refund", "", "Only a subject", ""]
+    assert chunk.columns["subject"] == ["Refund", "", "Only a subject", ""]
 
 
 def test_several_text_columns_must_all_be_there(put: Any) -> None:
@@ -137,6 +143,61 @@ def test_several_text_columns_must_all_be_there(put: Any) -> None:
     assert "'body' is named twice" in refused(path, text_column=["body", "body"])
 
 
-def test_single_text_column_has_no_parts(put: Any) -> None:
-    path = put("t.csv", "subject,body\na,b\n")
-    assert read_tables([path], text_column=["body"]).corpus.parts == {}
+# Columns without a role.
+
+
+def test_columns_without_a_role_are_kept(put: Any) -> None:
+    path = put("t.csv", "subject,body,,date\na,b,3,2024-05-31\nc,,4,\ne,f,5,soon\n")
+    corpus = read_tables([path], text_column=["body"]).corpus
+    assert corpus.columns == {"subject": ["a", "e"], "date": ["2024-05-31", "soon"]}
+    (chunk,) = stream_table(path, text_column=["body"])
+    assert chunk.columns == {"subject": ["a", "c", "e"], "date": ["2024-05-31", "", "soon"]}
+
+
+def test_columns_of_several_tables_are_filled_up(put: Any) -> None:
+    one = put("a.csv", "id,text,channel\n1,a,chat\n2,b,mail\n")
+    two = put("b.csv", "date,text,id\n2024-05-31,c,3\n")
+    three = put("c.csv", "text,channel,id\nd,mail,4\n")
+    paths = [one, two, three]
+    wanted = {"channel": ["chat", "mail", "", "mail"], "date": ["", "", "2024-05-31", ""]}
+    read = read_tables(paths)
+    assert read.corpus.columns == wanted
+    assert read.corpus.ids == ["1", "2", "3", "4"]
+    chunks = list(stream_table(*paths, chunk=3))
+    assert [chunk.columns for chunk in chunks] == [
+        {name: cells[:3] for name, cells in wanted.items()},
+        {name: cells[3:] for name, cells in wanted.items()},
+    ]
+    taken = read.corpus.take(np.array([2, 0]))
+    assert taken.columns == {"channel": ["", "chat"], "date": ["2024-05-31", ""]}
+
+
+def test_lists_bytes_and_doubled_columns_are_not_kept(put: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["a", "b"], "vector": [[1.0], [2.0]], "raw": [b"\xff", b"x"]})
+    frame["stars"] = [4, 5]
+    frame.to_parquet(tmp_path / "t.parquet")
+    for columns in (
+        read_tables([tmp_path / "t.parquet"]).corpus.columns,
+        next(iter(stream_table(tmp_path / "t.parquet"))).columns,
+    ):
+        assert columns == {"stars": ["4", "5"]}
+    path = put("t.jsonl", '{"text": "a", "tags": ["x"], "n": 1}\n{"text": "b", "tags": "y"}\n')
+    assert read_tables([path]).corpus.columns == {"n": ["1", ""]}
+    assert read_tables([put("t.csv", "text,a,a\nx,1,2\n")]).corpus.columns == {}
+
+
+def test_very_many_columns_are_not_all_kept(put: Any) -> None:
+    names = [f"c{i}" for i in range(60)]
+    row = ",".join(["x", *["2024-05-31"] * 60])
+    path = put("t.csv", ",".join(["text", *names]) + f"\n{row}\n")
+    read = read_tables([path], time_column="c59")
+    assert list(read.corpus.columns) == [*names[:49], "c59"]
+    assert any("60 other columns: the first 50 are kept" in note for note in read.notes)
+
+
+def test_time_column_must_be_there_and_have_no_other_role(put: Any) -> None:
+    path = put("t.csv", "id,text,date\n1,a,2024-05-31\n")
+    assert read_tables([path], time_column="date").corpus.time_column == "date"
+    assert "no column 'dat': did you mean 'date'" in refused(path, time_column="dat")
+    assert "'text' holds the texts" in refused(path, time_column="text")
+    assert "not dates" in refused(put("x.csv", "text,when\na,b\n"), time_column="when")

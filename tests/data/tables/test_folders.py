@@ -160,8 +160,8 @@ def test_pattern_gives_all_files_in_order(put: Any, tmp_path: Path) -> None:
     assert note.endswith("(and in 3 more tables)")
     stream = stream_table(tmp_path / "*.csv", chunk=4)
     assert list(stream) == [
-        TableChunk(["1", "2", "3", "4"], ["a1", "a2", "b1", "b2"]),
-        TableChunk(["5", "6", "7", "8"], ["c1", "c2", "d1", "d2"]),
+        TableChunk(["1", "2", "3", "4"], ["a1", "a2", "b1", "b2"], {"label": ["x", "", "x", ""]}),
+        TableChunk(["5", "6", "7", "8"], ["c1", "c2", "d1", "d2"], {"label": ["x", "", "x", ""]}),
     ]
 
 

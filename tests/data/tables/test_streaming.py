@@ -30,7 +30,10 @@ def table(path: Path, **columns: list[Any]) -> Path:
 def test_every_row_is_yielded_once_including_empty_ones(tmp_path: Path, format: str) -> None:
     stream = stream_table(table(tmp_path / f"t.{format}", **SOME), chunk=2)
     assert stream.rows == 3
-    assert list(stream) == [TableChunk(["a7", "b8"], ["one", ""]), TableChunk(["c9"], ["th\nree"])]
+    assert list(stream) == [
+        TableChunk(["a7", "b8"], ["one", ""], {"label": ["x", ""]}),
+        TableChunk(["c9"], ["th\nree"], {"label": ["y"]}),
+    ]
     assert any("1 row has no text in column 'text' (first: row 2)" in n for n in stream.notes)
 
 
@@ -51,7 +54,7 @@ def test_stream_can_be_iterated_twice(tmp_path: Path) -> None:
 def test_named_columns_are_used(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", **SOME)
     (chunk,) = stream_table(path, text_column="label", id_column="text")
-    assert chunk == TableChunk(["one", "", "th\nree"], ["x", "", "y"])
+    assert chunk == TableChunk(["one", "", "th\nree"], ["x", "", "y"], {"id": ["a7", "b8", "c9"]})
 
 
 def test_nul_is_replaced_and_noted(tmp_path: Path) -> None:

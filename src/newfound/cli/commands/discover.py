@@ -19,6 +19,7 @@ from newfound.cli.flags import (
     add_output_flags,
     add_run_flags,
     add_tables,
+    add_time_column,
     new_command,
 )
 from newfound.cli.inputs import (
@@ -51,6 +52,7 @@ def add_parser(commands: Commands) -> None:
         "model for new texts.",
     )
     add_tables(command)
+    add_time_column(command)
     command.add_argument(
         "-o", "--out", metavar="RUN", type=Path, required=True, help="run folder to write"
     )

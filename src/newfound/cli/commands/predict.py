@@ -91,9 +91,9 @@ def run(options: argparse.Namespace) -> None:
         "text_column": getattr(options, "text_column", None),
         "id_column": getattr(options, "id_column", None),
     }
-    written = prediction_columns(columns["text_column"])
     # Made first, because it rejects an unknown file type.
-    writer = None if out is None else TableWriter(out, written, raw_cells=options.raw_cells)
+    ours = prediction_columns()
+    writer = None if out is None else TableWriter(out, ours, raw_cells=options.raw_cells)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     rule = marking_options(options)
@@ -122,6 +122,9 @@ def run(options: argparse.Namespace) -> None:
             query=getattr(options, "query", None),
             **columns,
         )
+    if writer is not None:
+        kept = None if table is None else table.kept
+        writer.columns = prediction_columns(columns["text_column"], kept)
     with output.stages().stage("loading the model"):
         model, notes = load_for_prediction(options.folder, _model_options(options, *rule))
     notes += [] if table is None else table.notes
@@ -194,7 +197,8 @@ def _write(
     total = None if table is None else table.rows
     with writer, output.stages().stage("predicting", total) as advance:
         for rows in chunks:
-            writer.write(rows)
+            # Lines of standard input may have other fields, which a table cannot know in advance.
+            writer.write({name: rows[name] for name in writer.columns})
             size = len(rows["id"])
             if any(rows["fits_nowhere"]):
                 marked = (marked or 0) + rows["fits_nowhere"].count("yes")

@@ -60,12 +60,15 @@ class Columns:
     label, id : str, optional
     guessed : tuple of str
         Those of "text", "label" and "id" that the user did not name.
+    others : tuple of str
+        Columns without a role, which outputs keep.
     """
 
     texts: tuple[str, ...]
     label: str | None = None
     id: str | None = None
     guessed: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def note(self, path: Path) -> str | None:
         """Return a note on the guessed columns, None if there are none."""
@@ -81,8 +84,19 @@ class Columns:
 
     @property
     def wanted(self) -> list[str]:
-        """Columns to read: those of the text, then the label and the id where there are any."""
-        return [*self.texts, *(name for name in (self.label, self.id) if name is not None)]
+        """Columns to read: those of the text, the label and the id where there are any, others."""
+        roles = (name for name in (self.label, self.id) if name is not None)
+        return [*self.texts, *roles, *self.others]
+
+    @property
+    def kept(self) -> list[str]:
+        """Columns that outputs keep beside text, label and id."""
+        return [*(self.texts if len(self.texts) > 1 else ()), *self.others]
+
+    def kept_cells(self, cells: Sequence[str | None]) -> list[str | None]:
+        """Return the cells of the kept columns from those of the wanted ones."""
+        others = cells[len(cells) - len(self.others) :]
+        return [*(cells[: len(self.texts)] if len(self.texts) > 1 else ()), *others]
 
     @property
     def described(self) -> str:
@@ -181,7 +195,7 @@ def find_columns(
         if name not in columns and name != label:
             flag = "--text-column" if name in texts else "--id-column"
             raise InputError(missing_column(path, name, flag, columns))
-    free = [name for name in columns if name not in named and not _is_index(name)]
+    free = [name for name in columns if name not in named and not is_index(name)]
     guessed = []
     if not texts:
         texts = (_guess_text(path, free),)
@@ -246,7 +260,7 @@ def _normal(name: str) -> str:
     return name.strip().casefold()
 
 
-def _is_index(name: str) -> bool:
+def is_index(name: str) -> bool:
     """Return True for the row index that pandas writes by default."""
     return _normal(name) in ("", "unnamed: 0") or name.startswith("__index_level_")
 

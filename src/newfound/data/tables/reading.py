@@ -6,7 +6,9 @@ from pathlib import Path
 
 from newfound.data.corpus import Corpus, clean_text
 from newfound.data.tables.columns import Columns, find_columns, join_cells, missing_column
+from newfound.data.tables.others import with_others
 from newfound.data.tables.sources import Source, open_sources
+from newfound.data.times import check_times
 from newfound.errors import InputError
 from newfound.wording import plural
 
@@ -48,7 +50,7 @@ class _Rows:
     texts: list[str]
     labels: list[str | None]
     ids: list[str | None]
-    parts: dict[str, list[str]]  # columns that are joined into the texts
+    columns: dict[str, list[str]]  # columns that outputs keep
     numbers: list[int]  # row numbers over all tables, skipped rows included
     places: list[tuple[Path, int]]  # path of each table, and number of rows before it
 
@@ -59,13 +61,15 @@ def read_tables(
     text_column: str | Sequence[str] | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
+    time_column: str | None = None,
     raw_cells: bool = False,
     sheet: str | None = None,
     query: str | None = None,
 ) -> TableRead:
     """Read tables into one corpus.
 
-    Rows without text are skipped. An empty label means unlabelled.
+    Rows without text are skipped. An empty label means unlabelled. Columns without a role are kept
+    as they are.
 
     Parameters
     ----------
@@ -76,6 +80,8 @@ def read_tables(
     label_column, id_column : str, optional
         Names of columns; by default they are guessed for each table. Without an id column the ids
         are row numbers over all tables.
+    time_column : str, optional
+        Name of the column with the date of each text.
     raw_cells : bool, default False
         Whether apostrophes that protect formulas in CSV and TSV files are kept.
     sheet : str, optional
@@ -101,12 +107,13 @@ def read_tables(
         )
         for source in sources
     ]
+    columns, more = with_others(sources, columns, time_column)
     if label_column is not None and all(chosen.label is None for chosen in columns):
         raise InputError(
             missing_column(sources[0].path, label_column, "--label-column", sources[0].columns)
         )
     tables = list(zip(sources, columns, strict=True))
-    notes = table_notes(tables, label_column, with_label=True)
+    notes = [*table_notes(tables, label_column, with_label=True), *more]
     rows = _Rows([], [], [], {}, [], [])
     before = 0
     for source, chosen in tables:
@@ -121,7 +128,9 @@ def read_tables(
         )
     ids = _ids(rows, columns, id_column, notes)
     files, sizes = [source.path for source in sources], [source.rows for source in sources]
-    corpus = Corpus(rows.texts, rows.labels, ids, rows.parts)
+    corpus = Corpus(rows.texts, rows.labels, ids, rows.columns, time_column=time_column)
+    dated = [str(s.path) for s, chosen in tables if time_column in chosen.others]
+    notes += check_times(corpus, ", ".join(dated))
     return TableRead(corpus, notes, columns, files, rows.numbers, sizes)
 
 
@@ -162,7 +171,8 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
     """Add the rows of one table to `rows`; return notes on skipped and changed ones."""
     has_label, has_id = chosen.label is not None, chosen.id is not None
     joined = len(chosen.texts)
-    same: dict[str, str] = {}  # one string object per label saves memory
+    kept = [rows.columns.setdefault(name, [""] * len(rows.texts)) for name in chosen.kept]
+    same: dict[str, str] = {}  # one string object per label or other cell saves memory
     empty = first_empty = cleaned = first_cleaned = 0
     for row, cells in enumerate(source.read(chosen.wanted), start=1):
         given = (cells[0] or "") if joined == 1 else join_cells(cells[:joined])
@@ -177,11 +187,13 @@ def _read_one(source: Source, chosen: Columns, before: int, rows: _Rows) -> list
         label = clean_text(cells[joined] or "") if has_label else ""
         rows.texts.append(text)
         rows.labels.append(same.setdefault(label, label) if label.strip() else None)
-        rows.ids.append(cells[-1] if has_id else None)
+        rows.ids.append(cells[joined + has_label] if has_id else None)
         rows.numbers.append(before + row)
-        if joined > 1:
-            for name, cell in zip(chosen.texts, cells[:joined], strict=True):
-                rows.parts.setdefault(name, []).append(clean_text(cell or ""))
+        for column, cell in zip(kept, chosen.kept_cells(cells), strict=True):
+            value = clean_text(cell or "")
+            column.append(same.setdefault(value, value))
+    for column in rows.columns.values():  # of other tables
+        column += [""] * (len(rows.texts) - len(column))
     notes = []
     if cleaned:
         notes.append(cleaned_note(source.path, chosen.described, cleaned, first_cleaned))

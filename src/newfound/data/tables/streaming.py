@@ -1,7 +1,7 @@
 """Read texts chunk by chunk, in constant memory."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from newfound.data.corpus import clean_text
 from newfound.data.tables.columns import Columns, find_columns, join_cells, text_candidates
 from newfound.data.tables.jsonlines import DECODER, as_string
+from newfound.data.tables.others import with_others
 from newfound.data.tables.reading import SOME_IDS, cleaned_note, table_notes
 from newfound.data.tables.sources import Source, open_sources
 from newfound.errors import InputError
@@ -19,12 +20,12 @@ from newfound.wording import plural
 class TableChunk:
     """Consecutive rows; a row without text has an empty one.
 
-    `parts` holds the columns that were joined into the texts, by name, if there are several.
+    `columns` holds the columns that outputs keep, by name, as in a `Corpus`.
     """
 
     ids: list[str]
     texts: list[str]
-    parts: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -45,13 +46,19 @@ class TableStream:
         """Whether every table has an id column; otherwise ids are row numbers."""
         return all(columns.id is not None for _, columns in self.tables)
 
+    @property
+    def kept(self) -> list[str]:
+        """Columns of all tables that outputs keep."""
+        return list(dict.fromkeys(name for _, columns in self.tables for name in columns.kept))
+
     def __iter__(self) -> Iterator[TableChunk]:
-        filled, has_ids = _Filled(), self.has_ids
+        has_ids, kept = self.has_ids, self.kept
+        filled = _Filled(kept)
         before = 0
         for source, columns in self.tables:
             joined = len(columns.texts)
             cleaned = first = empty = first_empty = 0
-            for row, cells in enumerate(source.read(_wanted(columns, has_ids)), start=1):
+            for row, cells in enumerate(source.read(columns.wanted), start=1):
                 given = (cells[0] or "") if joined == 1 else join_cells(cells[:joined])
                 text = clean_text(given)
                 if text != given:
@@ -62,8 +69,9 @@ class TableStream:
                     first_empty = first_empty or row
                 filled.ids.append(clean_text(cells[joined] or "") if has_ids else str(before + row))
                 filled.texts.append(text)
-                if joined > 1:
-                    filled.add_parts(columns.texts, cells)
+                filled.others.append(
+                    dict(zip(columns.kept, columns.kept_cells(cells), strict=True)) if kept else {}
+                )
                 if len(filled.texts) == self.chunk:
                     yield filled.taken()
             before += source.rows
@@ -80,27 +88,20 @@ class TableStream:
 
 @dataclass
 class _Filled:
-    """The rows of the next chunk."""
+    """The rows of the next chunk; `kept` are the columns that every chunk has."""
 
+    kept: list[str]
     ids: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    parts: dict[str, list[str]] = field(default_factory=dict)
-
-    def add_parts(self, names: Sequence[str], cells: Sequence[str | None]) -> None:
-        """Add the cells of several text columns."""
-        for name, cell in zip(names, cells, strict=False):  # labels and ids follow
-            self.parts.setdefault(name, []).append(clean_text(cell or ""))
+    others: list[Mapping[str, str | None]] = field(default_factory=list)  # other cells by column
 
     def taken(self) -> TableChunk:
         """Return the rows as a chunk, and begin the next one."""
-        chunk = TableChunk(self.ids, self.texts, self.parts)
-        self.ids, self.texts, self.parts = [], [], {}
+        names = dict.fromkeys([*self.kept, *(name for row in self.others for name in row)])
+        columns = {name: [clean_text(row.get(name) or "") for row in self.others] for name in names}
+        chunk = TableChunk(self.ids, self.texts, columns)
+        self.ids, self.texts, self.others = [], [], []
         return chunk
-
-
-def _wanted(columns: Columns, with_id: bool) -> list[str]:
-    """Return the columns that are read from a table."""
-    return columns.wanted if with_id else list(columns.texts)
 
 
 def stream_table(
@@ -140,16 +141,17 @@ def stream_table(
     sources = open_sources(
         [Path(path) for path in paths], raw_cells=raw_cells, sheet=sheet, query=query
     )
-    tables = []
-    for source in sources:
-        columns = find_columns(
-            source.path, source.columns, text=text_column, id=id_column, with_label=False
-        )
-        source.read(columns.wanted)  # raises errors
-        tables.append((source, columns))
-    notes = table_notes(tables)
+    columns = [
+        find_columns(source.path, source.columns, text=text_column, id=id_column, with_label=False)
+        for source in sources
+    ]
+    columns, more = with_others(sources, columns)
+    tables = list(zip(sources, columns, strict=True))
+    for source, chosen in tables:
+        source.read(chosen.wanted)  # raises errors
+    notes = [*table_notes(tables), *more]
     stream = TableStream(tables, chunk, notes)
-    if not stream.has_ids and any(columns.id is not None for _, columns in tables):
+    if not stream.has_ids and any(chosen.id is not None for chosen in columns):
         notes.append(SOME_IDS)
     return stream
 
@@ -186,14 +188,13 @@ def stream_lines(
     names = [text_column] if isinstance(text_column, str) else list(text_column or ())
     number = 0
     for arrived in _arrivals(lines):
-        filled = _Filled()
+        filled = _Filled(names if len(names) > 1 else [])
         for line in arrived:
             number += 1
-            name, cells = _line(number, _decoded(line, number), names, id_column)
+            name, cells, others = _line(number, _decoded(line, number), names, id_column)
             filled.ids.append(clean_text(name))
             filled.texts.append(clean_text(join_cells(cells)))
-            if len(names) > 1:  # a line that is no object has no columns
-                filled.add_parts(names, cells if len(cells) > 1 else [None] * len(names))
+            filled.others.append(others)
             if len(filled.texts) == chunk:
                 yield filled.taken()
         if filled.texts:
@@ -230,11 +231,14 @@ def _decoded(line: str | bytes, number: int) -> str:
 
 def _line(
     number: int, line: str, text_columns: list[str], id_column: str | None
-) -> tuple[str, list[str | None]]:
-    """Return the id and the cells of a line; a line that is no object is the text itself."""
+) -> tuple[str, list[str | None], dict[str, str | None]]:
+    """Return the id, the text cells and the other cells of a line.
+
+    A line that is no object is the text itself.
+    """
     record = _object(line)
     if record is None or (not text_columns and not text_candidates(list(record))):
-        return str(number), [line]
+        return str(number), [line], {}
     place = f"standard input, line {number}"
     columns = find_columns(place, list(record), text=text_columns, id=id_column, with_label=False)
     cells = []
@@ -243,7 +247,13 @@ def _line(
             raise InputError(f"{place}: {name!r} is a list or an object: give a string")
         cells.append(as_string(record[name]))
     given = cells.pop() if columns.id is not None else None
-    return given or str(number), cells
+    others = {
+        name: as_string(value)
+        for name, value in record.items()
+        if not isinstance(value, list | dict)
+        and (len(cells) > 1 if name in columns.texts else name != columns.id)
+    }
+    return given or str(number), cells, others
 
 
 def _object(line: str) -> dict[str, Any] | None:
