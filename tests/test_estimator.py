@@ -64,7 +64,8 @@ def test_labelled_texts_keep_their_labels_and_others_match_predict(
 
 def test_categories_has_one_row_per_category(fitted: CategoryDiscoverer, task: SmallTask) -> None:
     table = fitted.categories_
-    assert list(table["id"]) == [0, 1, 2, 3]
+    assert list(table["id"]) == ["c1", "c2", "c3", "c4"]
+    assert list(table["status"]) == ["known", "known", "proposed", "proposed"]
     wanted = {"id", "name", "kind", "size", "keywords", "examples", "distance", "confidence"}
     assert wanted <= set(table.columns)
     assert table["size"].sum() == len(task.texts)
@@ -400,7 +401,7 @@ def test_fit_with_one_category(tiny_encoder: str, task: SmallTask, labels: str |
     found = make(tiny_encoder, n_categories=1).fit(task.texts, given)
     assert found.n_categories_ == 1
     assert len(set(found.labels_)) == 1
-    assert found.categories_["nearest"].tolist() == [-1]
+    assert found.categories_["nearest"].tolist() == [None]
     assert found.predict_proba(task.texts[:2]).tolist() == [[1.0], [1.0]]
 
 
@@ -607,8 +608,8 @@ def test_renaming_returns_a_new_result(fitted: CategoryDiscoverer, task: SmallTa
     assert "songs" in predicted.names
     np.testing.assert_array_equal(renamed.map_positions, result.map_positions)
     for names, message in (
-        ({0: "x"}, "category 0 is not a novel category"),
-        ({9: "x"}, "category 9 is not a novel category"),
+        ({"c1": "x"}, "category c1 is not a novel category"),
+        ({"c9": "x"}, "category c9 is not a novel category"),
         ({novel.id: "bank"}, "the name 'bank' is taken"),
     ):
         with pytest.raises(InputError, match=message):

@@ -96,8 +96,8 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     n_categories_ : int
         Number of categories.
     categories_ : pandas.DataFrame
-        One row per category: id, name, kind, size, share, labelled, keywords, examples, border,
-        confidence, nearest, nearest_distance, distance, fit, fits_nowhere.
+        One row per category: id, name, kind, status, size, share, labelled, keywords, examples,
+        border, confidence, nearest, nearest_distance, distance, fit, fits_nowhere, history.
     labels_ : ndarray of str, shape (n_texts,)
         Category of each training text: its label if it has one, else the prediction.
     predicted_ : ndarray of int, shape (n_texts,)
@@ -467,12 +467,13 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
 
     @property
     def categories_(self) -> "pd.DataFrame":
-        """One row per category: id, name, kind, size, keywords, examples, confidence, ..."""
+        """One row per category: id, name, kind, status, size, keywords, examples, ..."""
         import pandas as pd
 
         table = pd.DataFrame([asdict(category) for category in self.model_.categories])
         for column in ("keywords", "examples", "border"):
             table[column] = table[column].map(list)
+        table["history"] = [list(map(str, c.history)) for c in self.model_.categories]
         return table
 
     @property

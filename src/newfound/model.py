@@ -37,6 +37,10 @@ class Predictions:
         Name of the category, None for an empty text.
     kinds : ndarray of object, shape (N,)
         "known" or "novel", None for an empty text.
+    ids : ndarray of object, shape (N,)
+        Persistent id of the category, None for an empty text.
+    statuses : ndarray of object, shape (N,)
+        Status of the category: "known", "proposed" or "accepted", None for an empty text.
     best_known : ndarray of object, shape (N,)
         Name of the most probable known category, also if the category is novel; None for an empty
         text, and if no category is known.
@@ -53,6 +57,8 @@ class Predictions:
     probability: np.ndarray
     names: np.ndarray
     kinds: np.ndarray
+    ids: np.ndarray
+    statuses: np.ndarray
     best_known: np.ndarray
     best_known_probability: np.ndarray
     fit: np.ndarray
@@ -117,6 +123,16 @@ class Model:
     def kinds(self) -> np.ndarray:
         """Kinds of the categories, shape (K,)."""
         return objects([category.kind for category in self.categories])
+
+    @cached_property
+    def ids(self) -> np.ndarray:
+        """Persistent ids of the categories, shape (K,)."""
+        return objects([category.id for category in self.categories])
+
+    @cached_property
+    def statuses(self) -> np.ndarray:
+        """Statuses of the categories, shape (K,)."""
+        return objects([category.status for category in self.categories])
 
     @cached_property
     def matching(self) -> np.ndarray | None:
@@ -212,6 +228,8 @@ class Model:
             probability=_spread(found.probability, real, np.nan),
             names=_spread(self.names[index], real, None),
             kinds=_spread(self.kinds[index], real, None),
+            ids=_spread(self.ids[index], real, None),
+            statuses=_spread(self.statuses[index], real, None),
             best_known=_spread(named, real, None),
             best_known_probability=_spread(found.best_known_probability, real, np.nan),
             fit=_spread(fit, real, np.nan),

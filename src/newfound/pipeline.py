@@ -46,6 +46,7 @@ from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, VectorEncode
 from newfound.encoding.vectors.scaling import encode_corpus, scaled
 from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
+from newfound.lineage import Lineage
 from newfound.methods import choose_effort, find_method, resolve_config, trains_layers
 from newfound.methods.fitted import Fitted
 from newfound.model import Model, Predictions, encode_ties_alone
@@ -233,6 +234,7 @@ def _result(
         best_known_probability=as_recorded(found.best_known_probability),
         fit=as_recorded(fit),
         fits_nowhere=outside,
+        lineage=Lineage.begin(len(categories)),
         positions=partial(
             _positions, features, model.prototypes, assigned, int(model.config["seed"])
         ),
@@ -321,6 +323,7 @@ def _describe(
         [*model.known, *novel],
         corpus.targets,
         distances,
+        method=str(model.config["method"]),
     )
     return tuple(described)
 

@@ -30,7 +30,9 @@ COLUMNS: dict[str, type] = {
     "id": str,
     "text": str,
     "category": str,
+    "category_id": str,
     "kind": str,
+    "status": str,
     "probability": float,
     "best_known": str,
     "best_known_probability": float,
@@ -93,7 +95,7 @@ class Predictor:
     >>> predictor = pickle.loads(pickle.dumps(Predictor("model")))
     >>> found = predictor({"id": ["a", "b"], "text": ["a lost card", ""]})
     >>> list(found)[:4], found["id"], found["kind"]
-    (['id', 'text', 'category', 'kind'], ['a', 'b'], ['novel', None])
+    (['id', 'text', 'category', 'category_id'], ['a', 'b'], ['novel', None])
     """
 
     def __init__(
@@ -239,7 +241,9 @@ def predicted(
             "id": chunk.ids,
             "text": chunk.texts,
             "category": found.names.tolist(),
+            "category_id": found.ids.tolist(),
             "kind": found.kinds.tolist(),
+            "status": found.statuses.tolist(),
             "probability": _rounded(found.probability),
             "best_known": found.best_known.tolist(),
             "best_known_probability": _rounded(found.best_known_probability),

@@ -15,6 +15,7 @@ from newfound.arrays import make_arrays_read_only, objects, read_only
 from newfound.category import Category
 from newfound.data.corpus import Corpus
 from newfound.errors import InputError
+from newfound.lineage import Lineage
 from newfound.model import Model
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Result:
         The command line of the run.
     languages : Languages or None
         Languages of the texts; None if no text has one, and in a run of an earlier version.
+    lineage : Lineage
+        Which ids of categories have been given in this run and those that it is derived from.
     """
 
     corpus: Corpus
@@ -108,9 +111,20 @@ class Result:
     command: str | None = None
     languages: "Languages | None" = None
     environment: Mapping[str, Any] = field(default_factory=dict)
+    lineage: Lineage = field(default_factory=Lineage)
 
     def __post_init__(self) -> None:
         make_arrays_read_only(self)
+
+    @cached_property
+    def ids(self) -> np.ndarray:
+        """Ids of the categories, shape (K,)."""
+        return objects([category.id for category in self.categories])
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Position of each category in `categories`, by id."""
+        return {category.id: at for at, category in enumerate(self.categories)}
 
     @cached_property
     def names(self) -> np.ndarray:
@@ -148,14 +162,14 @@ class Result:
         return read_only(self.positions() if callable(self.positions) else self.positions)
 
 
-def with_names(result: Result, names: Mapping[int, str]) -> Result:
+def with_names(result: Result, names: Mapping[str, str]) -> Result:
     """Return the result with new names for novel categories.
 
     Parameters
     ----------
     result : Result
         The result of a discovery; it is not changed.
-    names : Mapping of int to str
+    names : Mapping of str to str
         New name by category id; other categories keep their names.
 
     Returns

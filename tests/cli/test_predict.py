@@ -36,8 +36,8 @@ def test_predict_writes_every_format(
     else:
         found = pd.read_csv(out, sep="\t" if ending == "tsv" else ",")
     assert list(found.columns) == [
-        "id", "text", "category", "kind", "probability", "best_known", "best_known_probability",
-        "fit", "fits_nowhere",
+        "id", "text", "category", "category_id", "kind", "status", "probability", "best_known",
+        "best_known_probability", "fit", "fits_nowhere",
     ]  # fmt: skip
     assert found["id"].tolist() == [f"n{i}" for i in range(len(task.texts))]
     wanted = rows_of(small_run / "assignments.csv")

@@ -72,7 +72,8 @@ def test_sizes_shares_and_confidences() -> None:
     pile.assigned[:7] = 1  # unequal sizes
     for c, category in enumerate(pile.describe()):
         mine = pile.assigned == c
-        assert category.id == c
+        assert category.id == f"c{c + 1}"
+        assert category.status == ("known" if c < 2 else "proposed")
         assert category.size == mine.sum()
         assert category.share == pytest.approx(mine.sum() / len(pile.texts))
         assert category.labelled == (mine & (pile.given >= 0)).sum()
@@ -85,14 +86,14 @@ def test_nearest_category_by_prototype() -> None:
     pile = Pile()
     pile.prototypes[3] = pile.prototypes[0] + 0.1
     found = pile.describe()
-    for category in found:
+    for c, category in enumerate(found):
         gaps = [
-            math.inf if o == category.id else math.dist(p, pile.prototypes[category.id])
+            math.inf if o == c else math.dist(p, pile.prototypes[c])
             for o, p in enumerate(pile.prototypes)
         ]
-        assert category.nearest == int(np.argmin(gaps))
+        assert category.nearest == found[int(np.argmin(gaps))].id
         assert category.nearest_distance == pytest.approx(min(gaps), rel=1e-5)
-    assert found[0].nearest == 3
+    assert found[0].nearest == "c4"
 
 
 def test_known_names_are_labels_and_novel_names_are_generated() -> None:
@@ -198,7 +199,7 @@ def test_input_is_not_changed() -> None:
 def test_one_category_is_described() -> None:
     texts = ["my refund is late", "a refund please", "where is the card", "what a day", "hello you"]
     found = odd(texts, [0] * 5, [None])
-    assert found[0].nearest == -1
+    assert found[0].nearest is None
     assert math.isnan(found[0].nearest_distance)
     assert found[0].keywords[0] == "refund"
     assert found[0].name

@@ -25,9 +25,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def category(id_: int, name: str, kind: str = "novel") -> Category:
     return Category(
-        id=id_,
+        id=f"c{id_}",
         name=name,
         kind=kind,
+        status="known" if kind == "known" else "proposed",
         size=3,
         share=0.1,
         labelled=0,
@@ -35,7 +36,7 @@ def category(id_: int, name: str, kind: str = "novel") -> Category:
         examples=(f"first text {id_}", "second text"),
         border=(f"secret border text {id_}",),
         confidence=0.5,
-        nearest=0,
+        nearest="c1",
         nearest_distance=1.0,
         distance=None,
     )

@@ -26,6 +26,7 @@ from newfound.cli.main import build_parser
 from newfound.clustering.estimate import Estimate
 from newfound.data.corpus import Corpus
 from newfound.errors import InputError
+from newfound.lineage import id_of_number
 from newfound.report import write_report
 from newfound.report.data import prepare
 from newfound.report.findings import findings
@@ -39,10 +40,11 @@ from newfound.storage.run_folder import read_run
 
 def category(at: int, kind: str, size: int, total: int, **other: Any) -> Category:
     values = {
-        "id": at, "name": f"{kind} {at}", "kind": kind, "size": size, "share": size / total,
+        "id": id_of_number(at + 1), "name": f"{kind} {at}", "kind": kind,
+        "status": "known" if kind == "known" else "proposed", "size": size, "share": size / total,
         "labelled": size // 3 if kind == "known" else 0, "keywords": ("one", "two"),
         "examples": ("typical",), "border": ("border",), "confidence": 0.9 - 0.001 * at,
-        "nearest": at ^ 1, "nearest_distance": 0.5 + 0.001 * at,
+        "nearest": id_of_number((at ^ 1) + 1), "nearest_distance": 0.5 + 0.001 * at,
         "distance": 0.1 + 0.001 * at if kind == "known" else None,
     }  # fmt: skip
     return Category(**(values | other))
@@ -232,11 +234,11 @@ class TestFindings:
         assert "absent" not in found(with_labels(run, run.assigned >= 0))
 
     def test_novel_category_close_to_a_known_one_is_found(self) -> None:
-        run = changed(quiet_run(), 9, nearest=2, nearest_distance=0.2)
+        run = changed(quiet_run(), 9, nearest="c3", nearest_distance=0.2)
         assert found(run) == {"same": [(9, 2)]}
         # The same distance to a novel category, or of a known one, is not reported.
         assert found(changed(quiet_run(), 9, nearest_distance=0.2)) == {}
-        assert found(changed(quiet_run(), 2, nearest=9, nearest_distance=0.2)) == {}
+        assert found(changed(quiet_run(), 2, nearest="c10", nearest_distance=0.2)) == {}
 
     def test_novel_category_as_close_as_the_match_is_found(self) -> None:
         run = with_values(quiet_run(), "matching", (4, 10), 0.105)
@@ -419,7 +421,7 @@ class TestData:
         assert data["texts"]["limit"] >= 40
 
     def test_page_data_has_no_nan(self) -> None:
-        run = changed(quiet_run(), 0, confidence=float("nan"), nearest=-1)
+        run = changed(quiet_run(), 0, confidence=float("nan"), nearest=None)
         run = with_values(run, "probability", 3, np.nan)
         run = replace(run, history=({"stage": "training", "epoch": 1, "loss": float("inf")},))
         data = prepare(run)

@@ -164,7 +164,7 @@ def test_rasa_accepts_any_name_and_text(evil_run: Result, tmp_path: Path) -> Non
 
 def test_brackets_in_texts_are_no_entities_in_rasa(tmp_path: Path) -> None:
     texts = ["see [here](http://x)", 'a [b]{"entity": "c"}', "d[0][1]", "(a) [b] {c}"]
-    chosen = Selection(["x"], texts, np.zeros(4, int), np.zeros(4, bool), np.ones(4))
+    chosen = Selection(["x"], ["c1"], texts, np.zeros(4, int), np.zeros(4, bool), np.ones(4))
     _write_rasa(chosen, tmp_path / "nlu.yml")
     assert read_rasa(tmp_path / "nlu.yml") == {
         "x": ["see [here] (http://x)", 'a [b] {"entity": "c"}', "d[0] [1]", "(a) [b] {c}"]
@@ -178,7 +178,8 @@ def test_files_are_valid_for_any_texts_and_names(
     folder = tmp_path_factory.mktemp("any")
     count = len(texts)
     category = np.arange(count) % len(names)
-    chosen = Selection(names, texts, category, category % 2 == 0, np.full(count, 0.5))
+    ids = [f"c{number + 1}" for number in range(len(names))]
+    chosen = Selection(names, ids, texts, category, category % 2 == 0, np.full(count, 0.5))
     _write_rasa(chosen, folder / "nlu.yml")
     intents = read_rasa(folder / "nlu.yml") if any(map(visible, texts)) else {}
     lines = [" ".join(line.split()) for examples in intents.values() for line in examples]

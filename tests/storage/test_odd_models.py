@@ -110,7 +110,11 @@ def test_values_that_no_model_has(model: Path, name: str, value: Any) -> None:
         ("keywords", "card"),
         ("keywords", [1]),
         ("fit", "good"),
-        ("nearest", None),
+        ("nearest", "one"),
+        ("nearest", 1.5),
+        ("status", "old"),
+        ("history", "found"),
+        ("history", [{"event": "found"}]),
     ],
 )
 def test_values_that_no_category_has(model: Path, name: str, value: Any) -> None:

@@ -17,10 +17,12 @@ from support.sealing import reseal, unseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
 from newfound import CategoryDiscoverer, InputError, pipeline
+from newfound.category import Event
 from newfound.checkpoints import checkpoints
 from newfound.cli.main import main
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
+from newfound.lineage import Lineage, Retired
 from newfound.pipeline import discover
 from newfound.report import write_report
 from newfound.result import Result
@@ -80,6 +82,7 @@ def test_assignments_have_one_row_per_text(
     assert [row["text"] for row in rows] == task.texts
     assert [row["label"] or None for row in rows] == task.labels
     assert [row["category"] for row in rows] == result.labels.tolist()
+    assert [row["category_id"] for row in rows] == [f"c{at + 1}" for at in result.assigned]
     assert result.model is not None
     assert [row["predicted"] for row in rows] == result.model.predict(task.texts).names.tolist()
     kinds = dict(zip(result.names, result.kinds, strict=True))
@@ -335,6 +338,65 @@ def test_texts_of_any_length_are_read_back(result: Result, tmp_path: Path) -> No
     write_run(long, tmp_path, model=False)
     assert read_run(tmp_path).corpus.texts == texts
     assert csv.field_size_limit() == limit
+
+
+def test_run_of_an_earlier_version_gets_ids_in_order(result: Result, tmp_path: Path) -> None:
+    write_run(result, tmp_path)
+    entries = json.loads((tmp_path / "categories.json").read_text(encoding="utf-8"))
+    position = {entry["id"]: at for at, entry in enumerate(entries)}
+    for entry in entries:  # as format 2 had them
+        entry["id"] = position[entry["id"]]
+        entry["nearest"] = position[entry["nearest"]]
+        del entry["status"], entry["history"]
+    (tmp_path / "categories.json").write_text(json.dumps(entries))
+    rows = rows_of(tmp_path / "assignments.csv")
+    with (tmp_path / "assignments.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [name for name in rows[0] if name != "category_id"])
+        writer.writeheader()
+        for row in rows:
+            del row["category_id"]
+            writer.writerow(row)
+    records = {**records_of(tmp_path), "format": 2}
+    del records["lineage"]
+    (tmp_path / "run.json").write_text(json.dumps(records))
+    reseal(tmp_path)
+    found = read_run(tmp_path)
+    np.testing.assert_array_equal(found.assigned, result.assigned)
+    assert found.ids.tolist() == ["c1", "c2", "c3", "c4"]
+    assert [c.nearest for c in found.categories] == [c.nearest for c in result.categories]
+    assert [c.status for c in found.categories] == ["known", "known", "proposed", "proposed"]
+    assert found.lineage == result.lineage == Lineage(run=1, next_number=5)
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        5,
+        {},
+        {"run": 0, "next_number": 5, "retired": []},
+        {"run": 1, "next_number": 4, "retired": []},  # c4 would be given twice
+        {"run": 1, "next_number": 5, "retired": [{}]},
+    ],
+)
+def test_lineage_that_no_run_has_is_refused(result: Result, tmp_path: Path, lineage: Any) -> None:
+    write_run(result, tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({**records_of(tmp_path), "lineage": lineage}))
+    reseal(tmp_path)
+    with pytest.raises(InputError, match="is damaged"):
+        read_run(tmp_path)
+
+
+def test_lineage_survives_the_run_folder(result: Result, tmp_path: Path) -> None:
+    gone = Retired("c9", "Old", "rejected", texts=("3", "5"))
+    lineage = Lineage(2, 12, (gone, Retired("c7", "Other", "merged", into=("c1",))))
+    history = (Event("found", 1, "dpn"), Event("renamed", 1, "Ada", "2026-01-02T03:04:05Z", ("A",)))
+    categories = (*result.categories[:3], replace(result.categories[3], history=history))
+    write_run(replace(result, lineage=lineage, categories=categories), tmp_path)
+    found = read_run(tmp_path)
+    assert found.lineage == lineage
+    assert found.categories == categories
+    assert found.lineage.find_retired("c9") == gone
+    assert found.lineage.new_ids(1)[0] == ("c12",)
 
 
 def test_run_of_an_earlier_version_has_raw_cells(result: Result, tmp_path: Path) -> None:

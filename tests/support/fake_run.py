@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from newfound.category import Category
+from newfound.lineage import id_of_number
 
 THINGS = ("card", "transfer", "refund", "account", "password", "invoice", "delivery", "top up",
           "currency", "statement", "app", "loan", "fee", "limit", "receipt", "subscription",
@@ -96,12 +97,13 @@ def write_fake_run(
     for i in range(total):
         members = np.flatnonzero(category == i)
         sure = members[np.argsort(-probability[members])]
-        nearest = int(apart[i].argmin()) if total > 1 else -1
+        nearest = int(apart[i].argmin())
         categories.append(
             Category(
-                id=i,
+                id=id_of_number(i + 1),
                 name=names[i],
                 kind=kinds[i],
+                status="known" if i < n_known else "proposed",
                 size=len(members),
                 share=len(members) / n_texts,
                 labelled=int(given[members].sum()),
@@ -109,7 +111,7 @@ def write_fake_run(
                 examples=tuple(texts[m] for m in sure[:5]),
                 border=tuple(texts[m] for m in sure[::-1][:5]),
                 confidence=float(probability[members].mean()) if len(members) else math.nan,
-                nearest=nearest,
+                nearest=id_of_number(nearest + 1) if total > 1 else None,
                 nearest_distance=float(apart[i, nearest]) if total > 1 else math.nan,
                 distance=float(0.04 + 0.08 * rng.random()) if i < n_known else None,
             )

@@ -101,10 +101,11 @@ def category_table(categories: Iterable["Category"]) -> str:
     from rich.text import Text
 
     table = Table(box=None, header_style="", pad_edge=False)
-    for title in ("kind", "size", "name", "keywords"):
+    for title in ("id", "kind", "size", "name", "keywords"):
         table.add_column(title, justify="right" if title == "size" else "left", overflow="fold")
     for category in sorted(categories, key=lambda c: (c.kind, -c.size)):
         cells = (
+            category.id,
             category.kind,
             f"{category.size:,}",
             category.name,

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from newfound.category import Category
+from newfound.category import Category, Event
 from newfound.clustering.assignment import chunks, squared_distances
 from newfound.data.words import BREAK, same_words, unspaced, words
 from newfound.describing.keywords import (
@@ -14,6 +14,7 @@ from newfound.describing.keywords import (
     score_terms,
 )
 from newfound.describing.names import candidate_names, unique_names
+from newfound.lineage import id_of_number
 
 SAME_FEATURES = 0.98  # two texts with a larger cosine count as duplicates
 NEIGHBOURS = 3  # nearest categories that the keywords should distinguish a category from
@@ -38,12 +39,14 @@ def describe(
     keywords: int = 8,
     examples: int = 5,
     border: int = 5,
+    method: str = "newfound",
 ) -> list[Category]:
-    """Describe each category; the name of a known one is its label.
+    """Describe each category; the name of a known one is its label, and ids begin at "c1".
 
-    texts [N]; assigned [N] category ids 0..K-1; probabilities [N]; features [N, d];
+    texts [N]; assigned [N] categories 0..K-1; probabilities [N]; features [N, d];
     prototypes [K, d]; known [K] labels, None = novel; given [N] category of the label or -1;
-    labelled_distance [K] from a known prototype to its matched labelled one, None = novel.
+    labelled_distance [K] from a known prototype to its matched labelled one, None = novel;
+    `method` is the name of the method that found the novel categories.
     """
     count = len(known)
     _check(texts, assigned, probabilities, features, prototypes, known, given, labelled_distance)
@@ -80,9 +83,10 @@ def describe(
         label = known[category]
         described.append(
             Category(
-                id=category,
+                id=id_of_number(category + 1),
                 name=names[category] if label is None else label,
                 kind="novel" if label is None else "known",
+                status="proposed" if label is None else "known",
                 size=len(rows),
                 share=len(rows) / max(1, len(texts)),
                 labelled=int((given[rows] >= 0).sum()),
@@ -90,9 +94,10 @@ def describe(
                 examples=tuple(texts[row] for row in typical[category]),
                 border=tuple(texts[row] for row in doubtful[category]),
                 confidence=float(probabilities[rows].mean(dtype=np.float64)) if len(rows) else 0.0,
-                nearest=int(near[category, 0]) if count > 1 else -1,
+                nearest=id_of_number(int(near[category, 0]) + 1) if count > 1 else None,
                 nearest_distance=float(distances[category]),
                 distance=labelled_distance[category],
+                history=(Event("found", 1, method if label is None else "labels"),),
             )
         )
     return described

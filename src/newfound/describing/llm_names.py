@@ -138,10 +138,10 @@ def names_from_endpoint(
 
 def _ask_all(
     novel: list[Category], url: str, model: str, key: str | None, timeout: float
-) -> tuple[dict[int, str], dict[int, str]]:
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return names by category id, and reasons for failures; neither for those not asked."""
-    proposed: dict[int, str] = {}
-    reasons: dict[int, str] = {}
+    proposed: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     failed = 0  # consecutive failures
 
     def ask(category: Category) -> str | _NoNameError:
@@ -269,18 +269,18 @@ def _one_line(text: str) -> str:
     return " ".join(kept.split())
 
 
-def _drop_duplicates(categories: list[Category], proposed: dict[int, str]) -> list[int]:
+def _drop_duplicates(categories: list[Category], proposed: dict[str, str]) -> list[str]:
     """Return the ids whose proposed name equals a label, a kept name or an earlier proposal.
 
     A category whose proposal is dropped keeps its keyword name, which may equal another proposal,
     hence the loop.
     """
-    dropped: list[int] = []
+    dropped: list[str] = []
     while True:
         left = {id_: name for id_, name in proposed.items() if id_ not in dropped}
         used = {same_name(c.name) for c in categories if c.id not in left}
         clash = None
-        for id_ in sorted(left):
+        for id_ in (c.id for c in categories if c.id in left):
             if same_name(left[id_]) in used:
                 clash = id_
                 break

@@ -63,8 +63,7 @@ def _number(value: float | None, digits: int = 3) -> float | None:
 
 
 def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
-    ids = {c.id: position for position, c in enumerate(result.categories)}
-    nearest = [ids.get(c.nearest, -1) for c in result.categories]
+    nearest = [result.position.get(c.nearest or "", -1) for c in result.categories]
     total = len(result.categories)
     members = np.bincount(result.assigned, minlength=total)
     unsure = np.bincount(result.assigned[result.probability < UNSURE], minlength=total)
@@ -72,8 +71,10 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
     moved = _moved(result)
     return [
         {
+            "id": c.id,
             "name": shown(c.name, NAME) or "(no name)",
             "kind": c.kind,
+            "status": c.status,
             "size": c.size,
             "share": _number(c.share, 5),
             "labelled": c.labelled,

@@ -97,7 +97,6 @@ def _absent(result: Result) -> Finding | None:
     absent = np.flatnonzero(result.is_known & (result.unlabelled_sizes == 0))
     if not len(absent):
         return None
-    ids = {c.id: i for i, c in enumerate(result.categories)}
     return Finding(
         "absent",
         "check",
@@ -108,7 +107,7 @@ def _absent(result: Result) -> Finding | None:
         tuple(
             Item(
                 int(i),
-                ids.get(result.categories[i].nearest),
+                result.position.get(result.categories[i].nearest or ""),
                 f"only the {plural(result.categories[i].labelled, 'text')} that you labelled",
             )
             for i in absent

@@ -76,18 +76,18 @@ def _close(result: Result) -> list[tuple[int, int, str]]:
     if np.isfinite(distances).sum() < OUTLIER_COUNT:
         return []
     usual = float(np.nanmedian(distances))
-    ids = {c.id: i for i, c in enumerate(result.categories)}
+    nearest = [result.position.get(c.nearest or "", -1) for c in result.categories]
     return [
         (
             novel,
-            ids[c.nearest],
+            nearest[novel],
             f"their distance is {c.nearest_distance:.2f}; the median distance to the nearest "
             f"category is {usual:.2f}",
         )
         for novel, c in enumerate(result.categories)
         if c.kind == "novel"
-        and c.nearest in ids
-        and result.categories[ids[c.nearest]].kind == "known"
+        and nearest[novel] >= 0
+        and result.categories[nearest[novel]].kind == "known"
         and c.nearest_distance < CLOSE * usual
     ]
 
@@ -187,7 +187,6 @@ def unsure_categories(result: Result) -> Finding | None:
     low = low[confidence[low] < usual - UNSURE_GAP]
     if not len(low):
         return None
-    ids = {c.id: i for i, c in enumerate(result.categories)}
     return Finding(
         "mixed",
         "check",
@@ -197,7 +196,7 @@ def unsure_categories(result: Result) -> Finding | None:
         tuple(
             Item(
                 int(i),
-                ids.get(result.categories[i].nearest),
+                result.position.get(result.categories[i].nearest or ""),
                 f"confidence {percent(confidence[i])}; the median is {percent(usual)}",
             )
             for i in low[np.argsort(confidence[low])]

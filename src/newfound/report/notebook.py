@@ -16,6 +16,7 @@ def categories_html(categories: Sequence[Category]) -> str:
     ordered = sorted(categories, key=lambda c: (c.kind, -c.size))
     table = pd.DataFrame(
         {
+            "id": [c.id for c in ordered],
             "name": [c.name for c in ordered],
             "kind": [c.kind for c in ordered],
             "texts": [c.size for c in ordered],

@@ -21,7 +21,15 @@ PRIVATE = range(0xE000, 0xF900)  # private-use characters
 TABLES = ("assignments.parquet", "assignments.csv")  # names in a run folder, first match first
 COLUMNS = ("text", "label", "category", "kind", "predicted", "probability", "x", "y")
 # All columns that a run may have; others are columns of the user's table.
-OWN = {*COLUMNS, "id", "best_known", "best_known_probability", "fit", "fits_nowhere"}
+OWN = {
+    *COLUMNS,
+    "id",
+    "category_id",
+    "best_known",
+    "best_known_probability",
+    "fit",
+    "fits_nowhere",
+}
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
 MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
 
@@ -50,6 +58,7 @@ def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) ->
         "text": result.corpus.texts,
         "label": result.corpus.labels,
         "category": result.labels,
+        "category_id": result.ids[result.assigned],
         "kind": result.kinds[result.assigned],
         "probability": result.probability,
         "predicted": result.names[result.predicted],
@@ -98,16 +107,8 @@ def read_assignments(
     table = _read_columns(content, path)
     if path.suffix == ".csv" and not raw_cells:
         table = {name: list(map(unprotected, column)) for name, column in table.items()}
-    by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
     by_name = {c.name: position for position, c in enumerate(categories)}
-    keys = list(zip(table["kind"], table["category"], strict=True))
-    for row, key in enumerate(keys, start=1):
-        if key not in by_kind:
-            raise InputError(
-                f"{path}, row {row}: the {key[0]} category {key[1][:80]!r} is not in "
-                f"categories.json; the files belong to different runs, so {AGAIN}"
-            )
-    assigned = [by_kind[key] for key in keys]
+    assigned = _assigned(table, path, categories)
     # If a known and a novel category have the same name, a prediction with that name means the
     # assigned one of the two.
     predicted = [
@@ -132,6 +133,23 @@ def read_assignments(
         fit=_optional_numbers(table.get("fit")),
         fits_nowhere=_marks(table.get("fits_nowhere"), path),
     )
+
+
+def _assigned(table: dict[str, list[str]], path: Path, categories: Sequence[Category]) -> list[int]:
+    """Return the position of each text's category, by id or, in earlier versions, by name."""
+    by_kind = {(c.kind, c.name): position for position, c in enumerate(categories)}
+    by_id = {c.id: position for position, c in enumerate(categories)}
+    keys = list(zip(table["kind"], table["category"], strict=True))
+    found = [by_kind.get(key) for key in keys]
+    if "category_id" in table:
+        found = [by_id.get(id_) for id_ in table["category_id"]]
+    for row, (key, position) in enumerate(zip(keys, found, strict=True), start=1):
+        if position is None:
+            raise InputError(
+                f"{path}, row {row}: the {key[0]} category {key[1][:80]!r} is not in "
+                f"categories.json; the files belong to different runs, so {AGAIN}"
+            )
+    return [position for position in found if position is not None]
 
 
 def _best_known(column: list[str] | None, categories: Sequence[Category]) -> np.ndarray | None:

@@ -31,6 +31,7 @@ class Selection:
     """The texts to export, by category."""
 
     names: list[str]  # of the chosen categories
+    ids: list[str]  # of the chosen categories
     texts: list[str]
     category: np.ndarray  # [n] position in `names`
     given: np.ndarray  # [n] bool: True for a label of the user, False for a prediction
@@ -154,6 +155,7 @@ def select(
         )
     return Selection(
         names=[names[i] for i in taken],
+        ids=[result.categories[i].id for i in taken],
         texts=[result.corpus.texts[i] for i in rows],
         category=place[result.assigned[rows]],
         given=result.labelled[rows],
@@ -163,8 +165,13 @@ def select(
 
 
 def _write_csv(chosen: Selection, out: Path, *, raw_cells: bool) -> list[str]:
-    with TableWriter(out, {"text": str, "label": str}, raw_cells=raw_cells) as table:
-        table.write({"text": chosen.texts, "label": [chosen.names[i] for i in chosen.category]})
+    columns = {
+        "text": chosen.texts,
+        "label": [chosen.names[i] for i in chosen.category],
+        "category_id": [chosen.ids[i] for i in chosen.category],
+    }
+    with TableWriter(out, dict.fromkeys(columns, str), raw_cells=raw_cells) as table:
+        table.write(columns)
     return []
 
 
@@ -188,7 +195,8 @@ def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
             answer["model_version"] = f"newfound {__version__}"
             if np.isfinite(probability):
                 answer["score"] = round(float(probability), 4)
-        task = {"data": {"text": text}, "annotations" if given else "predictions": [answer]}
+        data = {"text": text, "category_id": chosen.ids[category]}
+        task = {"data": data, "annotations" if given else "predictions": [answer]}
         tasks.append(json.dumps(task, ensure_ascii=False))
     content = "[\n" + ",\n".join(tasks) + "\n]\n"
     choices = "".join(f'    <Choice value="{_attribute(name)}"/>\n' for name in names)
@@ -221,10 +229,10 @@ def _write_rasa(chosen: Selection, out: Path) -> list[str]:
         if line:
             examples[category][line] = None
     parts = ['version: "3.1"\n\nnlu:\n']
-    for name, lines in zip(names, examples, strict=True):
+    for name, id_, lines in zip(names, chosen.ids, examples, strict=True):
         if lines:
             # Quoted, because YAML reads yes and 12 not as strings.
-            parts.append(f'- intent: "{name}"\n  examples: |\n')
+            parts.append(f'- intent: "{name}"  # {id_}\n  examples: |\n')
             parts.extend(f"    - {line}\n" for line in lines)
     write_text(out, "".join(parts))
     return notes

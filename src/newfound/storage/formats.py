@@ -9,8 +9,8 @@ from newfound.errors import DamagedFileError, InputError
 from newfound.files import CheckedFolder, read_json, read_steadily
 from newfound.files.manifest import MANIFEST, read_manifest
 
-RUN_FORMAT = 2  # of run.json, which stands for the whole run folder
-MODEL_FORMAT = 2  # of model.json
+RUN_FORMAT = 3  # of run.json, which stands for the whole run folder
+MODEL_FORMAT = 3  # of model.json
 CHECK_FORMAT = 1  # of check.json
 MANIFEST_SINCE = 2  # format of runs and models from which on they have a manifest
 MODEL_MANIFEST = "model/manifest.json"  # in a run folder, whose own manifest lists it

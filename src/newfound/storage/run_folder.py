@@ -39,6 +39,7 @@ from newfound.result import Result
 from newfound.storage.assignments import TABLES, own_names, read_assignments, write_assignments
 from newfound.storage.categories import categories_from, write_categories
 from newfound.storage.formats import MODEL_MANIFEST, RUN_FORMAT, damage_reported, open_run
+from newfound.storage.lineage import lineage_from, lineage_record
 from newfound.versions import __version__
 
 HISTORY = "history.jsonl"
@@ -202,6 +203,7 @@ def _records(result: Result) -> dict[str, Any]:
         "fits_nowhere": None if result.fits_nowhere is None else int(result.fits_nowhere.sum()),
         "languages": None if result.languages is None else result.languages.to_dict(),
         "time_column": _time_column(result),
+        "lineage": lineage_record(result.lineage),
     }
 
 
@@ -254,6 +256,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         languages = _languages(records.get("languages"))
         time_column = records.get("time_column")
         check_fields({"time_column": time_column}, {"time_column": (str, NONE)}, "run.json")
+        lineage = lineage_from(records.get("lineage"), categories, "run.json, lineage")
     name = next((name for name in TABLES if files.has(name)), None)
     if name is None:
         raise InputError(
@@ -290,6 +293,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         command=records["command"],
         environment=environment,
         languages=languages,
+        lineage=lineage,
     )
 
 
