@@ -44,9 +44,9 @@ def test_discover_prints_notes_and_categories(
     table = put_task(tmp_path / "t.csv", task)
     done = command("discover", table, "-o", tmp_path / "run", "--categories", "4", *flags)
     lines = done.out.splitlines()
-    assert lines[0].split() == ["kind", "size", "name", "keywords"]
-    assert [line.split()[0] for line in lines[1:5]] == ["known", "known", "novel", "novel"]
-    assert {line.split()[2] for line in lines[1:3]} == set(KNOWN)
+    assert lines[0].split() == ["id", "kind", "size", "name", "keywords"]
+    assert [line.split()[1] for line in lines[1:5]] == ["known", "known", "novel", "novel"]
+    assert {line.split()[3] for line in lines[1:3]} == set(KNOWN)
     assert re.match(r"4 categories: 2 known, 2 novel; \d+ s$", lines[5])
     assert str(tmp_path / "run" / "report.html") in lines[6]
     assert all(line.startswith("note: ") for line in done.err.splitlines())  # no progress bars
