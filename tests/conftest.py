@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from support.browser import HOW, Browser, find_chromium
 from support.commands import Command, Done, Refuse
 from support.embedding_service import EmbeddingService
 from support.endpoint import FakeEndpoint
@@ -54,6 +55,17 @@ def quick_newfound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "MIN_STEPS", 0)
     monkeypatch.setattr(config, "MOST_BY_SIZE", 1)
     monkeypatch.setattr(counting, "COUNTS", 1)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A chromium without a window."""
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip(HOW)
+    one = Browser(executable, tmp_path_factory.mktemp("profile"))
+    yield one
+    one.close()
 
 
 @pytest.fixture

@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.browser import HOW, Browser, find_chromium
+from support.browser import Browser
 from support.fake_run import write_fake_run
 from support.languages import MESSAGES
+from support.pages import data_of, frame, opened, press, write_in
 
 import newfound.report.sample
 from newfound.checking.check import Check, MethodCheck
@@ -22,16 +23,6 @@ from newfound.storage.run_folder import read_run
 SECONDS = 2.0  # until the page is usable
 
 Open = Callable[..., Browser]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip(HOW)
-    one = Browser(executable, tmp_path_factory.mktemp("profile"))
-    yield one
-    one.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,44 +47,12 @@ def page(browser: Browser, report: Callable[..., Path]) -> Browser:
     return opened(browser, report(1_000, 20, 10))
 
 
-def opened(browser: Browser, path: Path, width: int = 1280, phone: bool = False) -> Browser:
-    browser.size(width, 844 if phone else 900, phone)
-    browser.prefer("light")
-    browser.open(path)
-    browser.run("document.documentElement.style.scrollBehavior = 'auto'")
-    return browser
-
-
-def data_of(page: Browser) -> Any:
-    return json.loads(page.run("document.getElementById('data').textContent"))
-
-
 def names(page: Browser) -> list[str]:
     """Return the names in the table that are shown, from the top."""
     return page.run(
         "[...document.querySelectorAll('#table-body tr:not([hidden]) button.name')]"
         ".map(one => one.textContent)"
     )
-
-
-def press(page: Browser, selector: str) -> None:
-    """Click the middle of an element with the mouse."""
-    x, y = page.run(
-        f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
-        "one.scrollIntoView({block: 'center'}); const box = one.getBoundingClientRect();"
-        "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-    )
-    page.click(x, y)
-
-
-def frame(page: Browser) -> None:
-    """Wait until what was asked for is drawn."""
-    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def write_in(page: Browser, selector: str, text: str) -> None:
-    page.run(f"document.querySelector({json.dumps(selector)}).focus()")
-    page.type(text)
 
 
 def marks(page: Browser, least: int = 200) -> int:

@@ -68,7 +68,7 @@ function numbersOf(points, names) {
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers" },
       make("table", { class: "plain" },
         make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)))),
-        make("tbody", {}, points.map((row) => make("tr", {}, row.map((value) => make("td", {}, short(value)))))))));
+        make("tbody", {}, points.map((row) => make("tr", {}, row.map((value) => make("td", {}, typeof value === "string" ? value : short(value)))))))));
 }
 
 function startEstimate() {

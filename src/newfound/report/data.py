@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from newfound.checking.check import Check
+from newfound.report.columns import time_and_columns
 from newfound.report.expectation import expectation
 from newfound.report.finding import Finding
 from newfound.report.findings import UNSURE, findings
@@ -91,6 +92,7 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
             "distance": _number(c.distance),
             "near": [other for other, near in enumerate(nearest) if near == position],
             "moved": moved.get(position, []),
+            "volume": [count for _, count in c.volume],
         }
         for position, c in enumerate(result.categories)
     ]
@@ -144,8 +146,12 @@ def _texts(result: Result, limit: int) -> dict[str, Any]:
     percents = np.where(np.isfinite(probability), np.round(probability * 100), -1)
     differs = np.flatnonzero(result.predicted[placed] != result.assigned[placed])
     texts = [result.corpus.texts[at] for at in placed]
+    ids = [result.corpus.ids[at] for at in placed]
     return {
+        **time_and_columns(result, placed),
         "text": [shown(text, limit) for text in texts],
+        # Row numbers need no list.
+        "ids": None if ids == [str(at + 1) for at in range(len(ids))] else ids,
         "limit": limit if any(len(text) > limit for text in texts) else None,
         "category": result.assigned[placed].tolist(),
         "x": x.tolist(),

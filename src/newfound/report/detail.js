@@ -61,7 +61,23 @@ function about(at) {
   const category = data.categories[at];
   return [keywords(category), warningsOf(at), facts(category),
     quotes("Typical texts", category.examples, "typical"),
-    quotes("Border texts", category.border, "border"), near(category)];
+    quotes("Border texts", category.border, "border"), near(category), overTime(category)];
+}
+
+// Texts per period as bars; the numbers are in a table.
+function overTime(category) {
+  if (!texts.time || category.volume.length === 0) return null;
+  const most = Math.max(1, ...category.volume);
+  const [width, height] = [10 * category.volume.length, 60];
+  const chart = svg("svg", { class: "volume", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
+    "aria-label": `Texts per ${texts.time.unit}: ${category.volume.join(", ")}` },
+  category.volume.map((texts_, at) => svg("rect", { class: category.kind, x: 10 * at + 1, width: 8,
+    y: height - (height * texts_) / most, height: (height * texts_) / most },
+  svg("title", {}, `${texts.time.values[at]}: ${texts_}`))));
+  const { values } = texts.time;
+  return block(`Texts per ${texts.time.unit}`, chart,
+    make("p", { class: "ends hint" }, make("span", {}, values[0]), make("span", {}, `at most ${number(most)}`), make("span", {}, values[values.length - 1])),
+    numbersOf(category.volume.map((texts_, at) => [values[at], texts_]), [texts.time.unit, "Texts"]));
 }
 
 // One section per category. There can be many, so each is filled when it is opened.
@@ -99,7 +115,7 @@ function startEach() {
 
 function fillPart(part, at) {
   if (part.childElementCount === 1) {
-    part.append(make("div", { class: "about" }, ...about(at).filter(Boolean)));
+    part.append(make("div", { class: "about" }, ...about(at).filter(Boolean), allTexts(at)));
   }
 }
 

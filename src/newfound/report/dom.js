@@ -1,5 +1,7 @@
 // The page is built from text nodes: no string is ever parsed as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
+const texts = data.texts;
+const count = texts.text.length;
 const byId = (id) => document.getElementById(id);
 
 // make("p", {class: "hint", onclick: f}, "text", child, [children])

@@ -3,17 +3,19 @@ const PALETTES = {
   light: ["#33669c", "#d9566a", "#22803a", "#a8861a", "#1f93b8", "#99306c", "#d96a24", "#6b5bb0"],
   dark: ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#c7a5e0"],
 };
+// For periods, from the earliest to the latest.
+const RAMPS = {
+  light: ["#3b2f80", "#33569c", "#257a9c", "#1f9a86", "#5fae4f", "#a9b32e", "#d9a31c", "#d9662b"],
+  dark: ["#7a6fd0", "#6a93e0", "#55b4d8", "#4fcbb0", "#8fd67a", "#cdd85a", "#f2c94c", "#f59a62"],
+};
 const PAD = 26;
-const texts = data.texts;
-const count = texts.text.length;
 const novelText = texts.category.map((at) => data.categories[at].kind === "novel");
 const view = { zoom: 1, x: 0, y: 0, width: 0, height: 0, base: 1 };
 const shownKinds = { known: true, novel: true };
 let chosen = -1; // category
-let hits = null; // texts that a search found, as a list of 0 and 1
-let hitsOf = null; // and how many of them each category has
+let lit = -1; // category that the legend points at
 let pointed = -1; // text under the pointer or the keyboard
-let canvas, pen, sprites, spriteKey, centres, colours, box, lowerTexts;
+let canvas, pen, sprites, spriteKey, centres, colours, box;
 
 function prepareMap() {
   box = [Infinity, Infinity, -Infinity, -Infinity];
@@ -29,6 +31,7 @@ function prepareMap() {
   centres = members.map((list) =>
     list.length ? { x: median(list, texts.x), y: median(list, texts.y), size: list.length } : null);
   colours = spreadColours();
+  orderLegend();
 }
 
 // With many categories colours repeat; categories of the same colour are far apart.
@@ -47,11 +50,44 @@ function spreadColours() {
   return given;
 }
 
-const colourOf = (at) => PALETTES[dark() ? "dark" : "light"][colours[at]];
+const shade = (palettes) => palettes[dark() ? "dark" : "light"];
+const colourOf = (at) => shade(PALETTES)[colours[at]];
+
+// What gives the marks their colours: the category, or a column of the user.
+const byCategory = { name: "category", palette: () => shade(PALETTES), of: (i) => colours[texts.category[i]],
+  legend: () => null };
+let colouring = byCategory;
+
+function colourBy(name) {
+  if (name === "category") colouring = byCategory;
+  else if (name === "time") colouring = byPeriod(texts.time);
+  else colouring = byValue(texts.columns[Number(name)], name);
+  drawMap();
+  showLegend();
+}
+
+function byValue(column, name) {
+  const most = PALETTES.light.length; // rarer values share a colour
+  const palette = () => [...shade(PALETTES), ink("given")];
+  return { name, palette, of: (i) => (column.of[i] < 0 ? most : Math.min(column.of[i], most)),
+    legend: () => [...column.values.slice(0, most).map((value) => value || "(empty)"), ...(column.values.length > most ? ["other"] : [])]
+      .map((value, at) => [value, palette()[at]]) };
+}
+
+function byPeriod(time) {
+  const steps = RAMPS.light.length;
+  const step = (period) => Math.min(Math.floor((period * steps) / time.values.length), steps - 1);
+  const palette = () => [...shade(RAMPS), ink("given")];
+  const first = [...Array(steps).keys()].map((at) => time.values.findIndex((_, period) => step(period) === at));
+  return { name: "time", palette, of: (i) => (time.of[i] < 0 ? steps : step(time.of[i])),
+    legend: () => [...first.flatMap((period, at) => (period < 0 ? [] : [[`from ${time.values[period]}`, palette()[at]]])),
+      ...(time.of.includes(-1) ? [["no date", palette()[steps]]] : [])] };
+}
 const screenX = (x) => (x - view.x) * view.base * view.zoom + view.width / 2;
 const screenY = (y) => (y - view.y) * view.base * view.zoom + view.height / 2;
 const visible = (i) => shownKinds[novelText[i] ? "novel" : "known"];
-const active = (i) => (chosen < 0 || texts.category[i] === chosen) && (!hits || hits[i] === 1);
+const active = (i) => (chosen < 0 || texts.category[i] === chosen) && (!hits || hits[i] === 1)
+  && (lit < 0 || texts.category[i] === lit);
 
 function radius() {
   const size = count < 1500 ? 4 : count < 6000 ? 3.2 : count < 25000 ? 2.5 : 1.9;
@@ -80,11 +116,11 @@ function fitMap() {
 function makeSprites() {
   const r = radius();
   const ratio = window.devicePixelRatio || 1;
-  const key = `${r} ${ratio} ${dark()}`;
+  const key = `${r} ${ratio} ${dark()} ${colouring.name}`;
   if (key === spriteKey) return r;
   spriteKey = key;
   const side = Math.ceil((2 * r + 4) * ratio);
-  sprites = ["known", "novel"].map((kind) => PALETTES[dark() ? "dark" : "light"].map((colour) => {
+  sprites = ["known", "novel"].map((kind) => colouring.palette().map((colour) => {
     const sprite = document.createElement("canvas");
     sprite.width = sprite.height = side;
     const brush = sprite.getContext("2d");
@@ -129,7 +165,7 @@ function paintMap() {
   const r = makeSprites();
   const side = sprites[0][0].width / ratio;
   pen.clearRect(0, 0, view.width, view.height);
-  const narrowed = chosen >= 0 || hits !== null;
+  const narrowed = chosen >= 0 || lit >= 0 || hits !== null;
   for (const front of narrowed ? [false, true] : [true]) {
     pen.globalAlpha = front ? 0.9 : 0.13;
     for (let i = 0; i < count; i++) {
@@ -137,7 +173,7 @@ function paintMap() {
       const x = screenX(texts.x[i]);
       const y = screenY(texts.y[i]);
       if (x < -r || y < -r || x > view.width + r || y > view.height + r) continue;
-      const sprite = sprites[novelText[i] ? 1 : 0][colours[texts.category[i]]];
+      const sprite = sprites[novelText[i] ? 1 : 0][colouring.of(i)];
       pen.drawImage(sprite, x - side / 2, y - side / 2, side, side);
     }
   }
@@ -149,37 +185,6 @@ function paintMap() {
     pen.strokeStyle = ink("text");
     pen.lineWidth = 2;
     pen.stroke();
-  }
-}
-
-// Names of the largest categories first, as many as find room.
-function paintNames() {
-  pen.font = "600 12px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  pen.lineJoin = "round";
-  const taken = [];
-  const weight = (at) => (hits ? hitsOf[at] : centres[at]?.size || 0);
-  const order = chosen >= 0 ? [chosen]
-    : [...centres.keys()].filter(weight).sort((a, b) => weight(b) - weight(a));
-  for (const at of order) {
-    const category = data.categories[at];
-    if (!centres[at] || !shownKinds[category.kind]) continue;
-    const name = (category.kind === "novel" ? "◆ " : "") + cut(category.name, 28);
-    const half = pen.measureText(name).width / 2 + 4;
-    const x = Math.min(Math.max(screenX(centres[at].x), half), view.width - half);
-    const [wantedX, wantedY] = [screenX(centres[at].x), screenY(centres[at].y)];
-    if (wantedX < 0 || wantedX > view.width || wantedY < 0 || wantedY > view.height) continue;
-    const y = [0, -18, 18].map((shift) => wantedY + shift).find((place) => place > 10
-      && place < view.height - 10 && !taken.some((one) =>
-      Math.abs(one.x - x) < one.half + half && Math.abs(one.y - place) < 17));
-    if (y === undefined) continue;
-    taken.push({ x, y, half });
-    pen.lineWidth = 4;
-    pen.strokeStyle = ink("surface");
-    pen.strokeText(name, x, y);
-    pen.fillStyle = ink("text");
-    pen.fillText(name, x, y);
   }
 }
 

@@ -1,6 +1,5 @@
 // Pointer and keyboard input of the map, and the panel beside it.
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const MORE = 40; // texts listed at a time
 
 function startMap() {
   canvas = byId("map-canvas");
@@ -32,8 +31,11 @@ function startMap() {
   canvas.addEventListener("keydown", mapKey);
   canvas.addEventListener("blur", () => point(-1));
   painters.push(paintMap); // at once, because printing has no next frame
+  painters.push(showLegend);
+  startNarrowing();
   onSize(byId("map-frame"), sizeOf, fitMap);
   fitMap();
+  showLegend();
   showPanel();
 }
 
@@ -119,19 +121,6 @@ function stepTo([dx, dy]) {
   }
 }
 
-function find(words) {
-  const needle = words.trim().toLowerCase();
-  if (needle === "") hits = null;
-  else {
-    lowerTexts ||= texts.text.map((text) => text.toLowerCase());
-    hits = lowerTexts.map((text) => (text.includes(needle) ? 1 : 0));
-    hitsOf = data.categories.map(() => 0);
-    hits.forEach((hit, i) => (hitsOf[texts.category[i]] += hit));
-  }
-  point(-1);
-  showPanel();
-}
-
 function choose(at, where) {
   chosen = at;
   if (at >= 0 && !shownKinds[data.categories[at].kind]) byId(`map-${data.categories[at].kind}`).click();
@@ -148,13 +137,9 @@ function showPanel() {
   byId("panel").scrollTop = 0;
   if (chosen < 0) return fill("panel", hits ? found() : unchosen());
   const category = data.categories[chosen];
-  const same = [...Array(count).keys()].filter((i) => texts.category[i] === chosen && (!hits || hits[i]));
   fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
     make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
-  make("h3", { class: "name" }, said(category.name)), about(chosen),
-  block(hits ? `Its matching texts (${number(same.length)})`
-    : texts.sampled ? `Its texts on the map (${number(same.length)})` : `All its texts (${number(same.length)})`,
-  listed(same.sort((a, b) => texts.probability[b] - texts.probability[a]), false)));
+  make("h3", { class: "name" }, said(category.name)), about(chosen), allTexts(chosen));
 }
 
 function unchosen() {
@@ -174,20 +159,5 @@ function unchosen() {
 
 function found() {
   const list = [...Array(count).keys()].filter((i) => hits[i]);
-  return [make("h3", {}, `${plural(list.length, "text")} found`), listed(list, true)];
-}
-
-function listed(list, named) {
-  const items = make("ul", { class: "quotes" });
-  const more = make("button", { type: "button", class: "quiet more" }, "Show more");
-  const add = () => {
-    const from = items.childElementCount;
-    items.append(...list.slice(from, from + MORE).map((i) => make("li", { dir: "auto" },
-      make("span", { class: "text" }, texts.text[i]),
-      named ? make("span", { class: "chips" }, pick(texts.category[i])) : null)));
-    more.hidden = items.childElementCount >= list.length;
-  };
-  more.addEventListener("click", add);
-  add();
-  return make("div", {}, items, more);
+  return [make("h3", {}, `${plural(list.length, "text")} found`), textList(list, wanted.words, true)];
 }

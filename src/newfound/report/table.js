@@ -59,7 +59,7 @@ function tableRow(category, at, most) {
   cell("Kind", badge(category.kind)),
   cell("Texts", make("span", { class: "amount" }, number(category.size),
     make("span", { class: "hint" }, ` ${percent(category.share)}`)),
-  make("span", { class: "track", "aria-hidden": "true" }, bar)),
+  make("span", { class: "track", "aria-hidden": "true" }, bar), sparkline(category)),
   cell("Labelled by you", category.labelled ? number(category.labelled) : "–"),
   cell("Confidence", percent(category.confidence)),
   cell("Fit", category.fit === null ? "–" : category.fit.toFixed(2)),
@@ -67,6 +67,24 @@ function tableRow(category, at, most) {
     make("span", { class: "hint" }, ` ${distance(category.nearestDistance)}`)] : "–"),
   cell("To check", category.flags.length
     ? make("span", {}, category.flags.map((flag) => make("span", { class: "flag" }, flag))) : "–"));
+}
+
+// The volume over time, as a line under the size.
+function sparkline(category) {
+  if (category.volume.length < 2) return null;
+  const most = Math.max(1, ...category.volume);
+  const last = category.volume.length - 1;
+  const points = category.volume.map((texts_, at) => `${(90 * at) / last},${17 - (16 * texts_) / most}`);
+  return svg("svg", { class: "spark", width: 90, height: 18, "aria-hidden": "true" },
+    svg("polyline", { points: points.join(" ") }));
+}
+
+// How many texts of each category match, while something narrows the map.
+function showHits() {
+  tableRows.forEach((row, at) => {
+    const size = data.categories[at].size;
+    row.querySelector(".amount").firstChild.data = hits ? `${number(hitsOf[at])} of ${number(size)}` : number(size);
+  });
 }
 
 function sortTable(key) {
