@@ -1,4 +1,7 @@
-"""Describe each category by a name, keywords, typical texts and border texts."""
+"""Describe each category by a name, keywords, typical texts and border texts.
+
+Names and keywords have no numbers, addresses and persons' names (`private_words`).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,7 @@ from newfound.describing.keywords import (
     score_terms,
 )
 from newfound.describing.names import candidate_names, unique_names
+from newfound.describing.private_words import person_names, without_private
 from newfound.lineage import id_of_number
 
 SAME_FEATURES = 0.98  # two texts with a larger cosine count as duplicates
@@ -52,7 +56,8 @@ def describe(
     _check(texts, assigned, probabilities, features, prototypes, known, given, labelled_distance)
     owner = np.asarray(assigned, dtype=np.int64)
     near, distances = _neighbours(prototypes)
-    terms = count_terms(texts, owner, count)
+    persons = person_names(texts)
+    terms = count_terms(texts, owner, count, persons)
     scores = score_terms(terms, near)
     order = np.argsort(owner, kind="stable")
     ends = np.cumsum(np.bincount(owner, minlength=count))
@@ -74,7 +79,7 @@ def describe(
         doubtful.append(_far_apart(doubt, texts, features, border, shown=chosen))
         if known[category] is None:
             weights = _word_scores(terms, scores, category)
-            named_from = [texts[row] for row in nearest]
+            named_from = [without_private(texts[row], persons) for row in nearest]
             candidates[category] = candidate_names(named_from, weights, best[category])
     names = unique_names(candidates, [label for label in known if label is not None])
 

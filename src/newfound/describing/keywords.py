@@ -16,6 +16,7 @@ from newfound.data.words import (
     unspaced,
     words,
 )
+from newfound.describing.private_words import is_private, without_addresses
 
 MOST_WORDS = 4_000_000  # words counted; in a larger corpus, each category is sampled
 MOST_TERMS = 100_000  # maximum number of words, and of pairs; the most frequent are kept
@@ -39,8 +40,17 @@ class Terms:
     sizes: Integers  # [K] texts that were counted
 
 
-def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
-    """Count words and pairs by category, at most once per text."""
+def count_terms(
+    texts: list[str],
+    assigned: Integers,
+    categories: int,
+    persons: frozenset[str] | None = None,
+) -> Terms:
+    """Count words and pairs by category, at most once per text.
+
+    With `persons`, these words, numbers and addresses are not counted.
+    """
+    every: list[str] = []  # words in the order of their numbers
     numbers: dict[str, int] = {BREAK: -1}
     stream: list[int] = []  # word numbers of all texts; -1 at breaks and between texts
     lengths: list[int] = []
@@ -51,10 +61,15 @@ def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
         category = int(assigned[text])
         if room[category] <= 0:
             continue
-        found = words(texts[text])
+        found = words(texts[text] if persons is None else without_addresses(texts[text]))
         for word in found:
-            if word not in numbers:
-                numbers[word] = len(numbers) - 1
+            if word in numbers:
+                continue
+            if persons is not None and is_private(word, persons):
+                numbers[word] = -1
+            else:
+                numbers[word] = len(every)
+                every.append(word)
         stream.extend([numbers[word] for word in found])
         stream.append(-1)
         lengths.append(len(found) + 1)
@@ -64,19 +79,18 @@ def count_terms(texts: list[str], assigned: Integers, categories: int) -> Terms:
     text_of = np.repeat(np.arange(len(lengths)), lengths)
     owner = np.array(owners, dtype=np.int64)
 
-    every = list(numbers)[1:]
     is_word = number >= 0
     by_word = _count(number[is_word], text_of[is_word], owner, (categories, len(every)))
     kept = _most_common(by_word, least=1)
     names = [every[word] for word in kept.tolist()]
-    place = np.full(len(numbers), -1)  # the last entry is read for -1
+    place = np.full(len(every) + 1, -1)  # the last entry is read for -1
     place[kept] = np.arange(len(kept))
     left, right = place[number[:-1]], place[number[1:]]
     is_pair = (left >= 0) & (right >= 0) & (left != right)
-    code, pair = np.unique(left[is_pair] * len(numbers) + right[is_pair], return_inverse=True)
+    code, pair = np.unique(left[is_pair] * (len(every) + 1) + right[is_pair], return_inverse=True)
     by_pair = _count(pair, text_of[:-1][is_pair], owner, (categories, len(code)))
     common = _most_common(by_pair, least=2)
-    parts = np.stack(np.divmod(code[common], len(numbers)), axis=1)  # [P, 2]
+    parts = np.stack(np.divmod(code[common], len(every) + 1), axis=1)  # [P, 2]
     names += [f"{names[a]} {names[b]}".replace("' ", "'") for a, b in parts.tolist()]
     return Terms(
         names=names,
