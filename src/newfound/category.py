@@ -83,6 +83,9 @@ class Category:
         `false_alarms`.
     volume : tuple of (str, int)
         Periods in order, each with the number of its texts; empty without a time column.
+    groups : tuple of str
+        Names of the groups of look-alikes that it is in, the smallest group first; empty if there
+        are few categories, and in a file of an earlier version.
     history : tuple of Event
         What happened to the category, oldest first; empty in a file of an earlier version.
     """
@@ -104,4 +107,5 @@ class Category:
     fit: float | None = None
     fits_nowhere: int | None = None
     volume: tuple[tuple[str, int], ...] = ()
+    groups: tuple[str, ...] = ()
     history: tuple[Event, ...] = ()

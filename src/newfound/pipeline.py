@@ -37,6 +37,7 @@ from newfound.data.vectors import order_notes
 from newfound.describing.descriptions import describe
 from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
+from newfound.describing.tree import with_groups
 from newfound.describing.volume import with_volumes
 from newfound.devices import describe_environment, find_device, seeded
 from newfound.encoding.languages import language_notes
@@ -224,6 +225,7 @@ def _result(
         described = _describe(corpus, model, features, assigned, found.probability)
         categories = _with_fits(described, assigned, fit, outside)
         categories = with_volumes(categories, corpus, assigned)
+        categories = with_groups(categories, features if frozen is None else frozen, assigned)
     return Result(
         corpus=corpus,
         categories=categories,

@@ -224,3 +224,29 @@ def test_volume_over_time_is_shown(page: Browser, result: Result) -> None:
     )
     assert bars == [f"{day}: {count}" for day, count in volume]
     assert page.run("document.querySelectorAll('#table-body .spark').length") == 14
+
+
+def test_groups_open_level_by_level(browser: Browser, result: Result, tmp_path: Path) -> None:
+    groups = [("cards", "money"), ("cards", "money"), ("refunds", "money"), ("apps", "apps")]
+    categories = tuple(
+        replace(category, groups=groups[at % 4]) for at, category in enumerate(result.categories)
+    )
+    tree = replace(result, categories=categories)
+    page = opened(browser, write_report(tree, tmp_path / "report.html"))
+
+    def shown() -> list[str]:
+        frame(page)
+        return page.run(
+            "[...document.querySelectorAll('#tree summary b, #tree .pick bdi')]"
+            ".filter(one => one.checkVisibility()).map(one => one.textContent)"
+        )
+
+    assert sorted(shown()) == ["apps", "money"]
+    press(page, "#tree summary")
+    assert {"money", "apps", "cards", "refunds"} == set(shown())
+    press(page, "#tree .group .group summary")
+    assert len(shown()) > 4
+    press(page, "#tree .pick")
+    assert page.run("document.querySelector('#panel h3.name')") is not None
+    page = opened(browser, write_report(result, tmp_path / "report.html"))
+    assert page.run("document.querySelectorAll('#tree, nav a[href=\"#tree\"]').length") == 0

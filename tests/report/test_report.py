@@ -284,6 +284,24 @@ class TestFindings:
         assert found(replace(run, probability=low)) == {}
         assert found(replace(run, probability=1 - low)) == {"unsure": []}
 
+    def test_known_category_split_into_novel_ones_is_found(self) -> None:
+        run = quiet_run()
+        best = np.where(run.assigned == 9, 3, 0)
+        half = np.where(run.assigned == 9, 0.5, 0.1) * run.probability
+        assert "split" not in {f.kind for f in findings(replace(run, best_known=best))}
+        evident = replace(run, best_known=best, best_known_probability=half)
+        (item,) = {f.kind: f for f in findings(evident)}["split"].items
+        assert (item.category, item.other) == (9, 3)
+        assert item.text.startswith("100% of its texts")
+        assert "50% as probable" in item.text
+        mixed = np.where(np.arange(len(best)) % 2 == 0, best, 5)  # of two known categories
+        for other in (
+            replace(evident, best_known=mixed),
+            replace(evident, best_known_probability=0.5 * half),
+            replace(evident, best_known=np.full(len(best), -1)),
+        ):
+            assert "split" not in {f.kind for f in findings(other)}
+
     def test_uncertain_number_of_categories_is_found(self) -> None:
         run = quiet_run()
         sure = Estimate(12, [8, 12, 16], [0.1, 0.5, 0.2], low=11, high=13, how="")

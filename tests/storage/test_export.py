@@ -96,7 +96,7 @@ def check_labelstudio(path: Path) -> tuple[list[dict], list[str]]:
 
 def test_csv_has_every_text_unchanged(evil_run: Result, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    export_result(evil_run, out, "csv", raw_cells=True)
+    export_result(evil_run, out, "csv", raw_cells=True, min_probability=None)
     rows = read_csv(out)
     assert [row["label"] for row in rows] == evil_run.labels.tolist()
     assert [row["text"] for row in rows] == evil_run.corpus.texts
@@ -104,7 +104,7 @@ def test_csv_has_every_text_unchanged(evil_run: Result, tmp_path: Path) -> None:
 
 def test_csv_protects_formulas(evil_run: Result, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    export_result(evil_run, out, "csv")
+    export_result(evil_run, out, "csv", min_probability=None)
     cells = [cell for row in read_csv(out) for cell in row.values()]
     assert any(cell.startswith("'=cmd|") for cell in cells)
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for cell in cells)
@@ -115,7 +115,7 @@ def test_csv_protects_formulas(evil_run: Result, tmp_path: Path) -> None:
 
 def test_labelstudio_has_labels_as_annotations_and_predictions(run: Result, tmp_path: Path) -> None:
     out = tmp_path / "tasks.json"
-    paths, _, notes = export_result(run, out, "labelstudio")
+    paths, _, notes = export_result(run, out, "labelstudio", min_probability=None)
     assert paths == [out, tmp_path / "tasks.xml"]
     assert notes == []
     tasks, names = check_labelstudio(out)
@@ -130,7 +130,7 @@ def test_labelstudio_has_labels_as_annotations_and_predictions(run: Result, tmp_
 
 
 def test_labelstudio_accepts_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
-    export_result(evil_run, tmp_path / "tasks.json", "labelstudio")
+    export_result(evil_run, tmp_path / "tasks.json", "labelstudio", min_probability=None)
     tasks, names = check_labelstudio(tmp_path / "tasks.json")
     assert [task["data"]["text"] for task in tasks] == evil_run.corpus.texts
     assert len(names) == 20
@@ -140,7 +140,7 @@ def test_labelstudio_accepts_any_name_and_text(evil_run: Result, tmp_path: Path)
 
 def test_rasa_has_one_intent_per_category(run: Result, tmp_path: Path) -> None:
     out = tmp_path / "nlu.yml"
-    _, _, notes = export_result(run, out, "rasa")
+    _, _, notes = export_result(run, out, "rasa", min_probability=None)
     source = run
     intents = read_rasa(out)
     assert list(intents) == [c.name.replace(" ", "_") for c in source.categories]
@@ -151,7 +151,7 @@ def test_rasa_has_one_intent_per_category(run: Result, tmp_path: Path) -> None:
 
 
 def test_rasa_accepts_any_name_and_text(evil_run: Result, tmp_path: Path) -> None:
-    export_result(evil_run, tmp_path / "nlu.yml", "rasa")
+    export_result(evil_run, tmp_path / "nlu.yml", "rasa", min_probability=None)
     intents = read_rasa(tmp_path / "nlu.yml")
     assert all(re.fullmatch(r"[\w.-]+", name) for name in intents)
     source = evil_run
@@ -228,11 +228,13 @@ def test_texts_that_fit_nowhere_are_left_out_and_counted(
     marks = np.zeros(len(run.corpus), bool)
     marks[free[:3]] = True
     marked = replace(run, fits_nowhere=marks)
-    _, chosen, notes = export_result(marked, tmp_path / file, to)
+    _, chosen, notes = export_result(marked, tmp_path / file, to, min_probability=None)
     assert chosen.outside == 3
     assert len(chosen.texts) == len(run.corpus) - 3
     assert "3 texts that fit nowhere: omitted; --with-outside exports them" in notes
-    _, chosen, notes = export_result(marked, tmp_path / file, to, with_outside=True, force=True)
+    _, chosen, notes = export_result(
+        marked, tmp_path / file, to, min_probability=None, with_outside=True, force=True
+    )
     assert chosen.texts == run.corpus.texts
     assert "3 texts that fit nowhere: exported with their category" in notes
     assert not any("nowhere" in note for note in export_result(run, tmp_path / f"b-{file}", to)[2])
@@ -283,3 +285,61 @@ def test_existing_file_is_replaced_only_with_force(
     assert main([*command, "--force"]) == 0
     assert re.search(r"\d+ texts of 3 categories: ", capsys.readouterr().out)
     assert (tmp_path / there).read_text() != "mine"
+
+
+# What the model is sure of, and groups of categories.
+
+
+def test_only_what_is_sure_or_decided_is_exported_by_default(run: Result, tmp_path: Path) -> None:
+    fit = np.linspace(0, 1, len(run.corpus))
+    rng = np.random.default_rng(0)
+    fit = rng.permutation(fit)
+    accepted = run.categories[-1]
+    categories = (*run.categories[:-1], replace(accepted, status="accepted"))
+    decided = replace(run, fit=fit, categories=categories)
+    _, chosen, notes = export_result(decided, tmp_path / "o.csv", "csv")
+    limit = np.quantile(fit[run.labelled], 0.05)
+    wanted = [
+        text
+        for row, text in enumerate(run.corpus.texts)
+        if run.labelled[row]
+        or run.assigned[row] == len(categories) - 1
+        or (run.probability[row] >= 0.8 and fit[row] >= limit)
+    ]
+    assert chosen.texts == wanted
+    assert 0 < chosen.unsure == len(run.corpus) - len(wanted)
+    assert any(f"{chosen.unsure} texts that the model is not sure of" in note for note in notes)
+    _, everything, notes = export_result(
+        decided, tmp_path / "o.csv", "csv", min_probability=None, force=True
+    )
+    assert everything.texts == run.corpus.texts
+    assert everything.unsure == 0
+    assert not any("not sure" in note for note in notes)
+
+
+def test_command_exports_all_on_request(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    assert main(["export", str(folder), "--to", "csv", "-o", str(out), "-q"]) == 0
+    sure = len(read_csv(out))
+    more = ["--all", "--force"]
+    assert main(["export", str(folder), "--to", "csv", "-o", str(out), "-q", *more]) == 0
+    assert sure < len(read_csv(out)) == 300
+
+
+@pytest.mark.parametrize("to", ["csv", "rasa", "labelstudio"])
+def test_groups_are_exported_at_a_level(run: Result, tmp_path: Path, to: str) -> None:
+    groups = [("cards", "money"), ("refunds", "money"), ("cards", "money"), ("apps", "apps")]
+    categories = tuple(replace(c, groups=groups[at % 4]) for at, c in enumerate(run.categories))
+    tree = replace(run, categories=categories)
+    out = tmp_path / {"csv": "o.csv", "rasa": "o.yml", "labelstudio": "o.json"}[to]
+    for level in (1, 2):
+        _, chosen, _ = export_result(tree, out, to, level=level, min_probability=None, force=True)
+        assert chosen.names == (["cards", "refunds", "apps"] if level == 1 else ["money", "apps"])
+        wanted = [groups[at % 4][level - 1] for at in run.assigned]
+        assert [chosen.names[at] for at in chosen.category] == wanted
+    if to == "csv":
+        assert [row["label"] for row in read_csv(out)] == wanted
+    with pytest.raises(InputError, match="--level must be from 0 to 2 for this run, not 3"):
+        export_result(tree, out, to, level=3, force=True)
+    with pytest.raises(InputError, match="from 0 to 0"):
+        export_result(run, out, to, level=1, force=True)

@@ -93,6 +93,7 @@ def _categories(result: Result, limit: int) -> list[dict[str, Any]]:
             "near": [other for other, near in enumerate(nearest) if near == position],
             "moved": moved.get(position, []),
             "volume": [count for _, count in c.volume],
+            "groups": [shown(name, NAME) for name in c.groups],
         }
         for position, c in enumerate(result.categories)
     ]

@@ -41,7 +41,7 @@ function warningsOf(at) {
 }
 
 const WARNING = {
-  same: "May be known", absent: "No unlabelled texts", two: "May be two", doubted: "Labels doubted",
+  same: "May be known", split: "May be part of a known one", absent: "No unlabelled texts", two: "May be two", doubted: "Labels doubted",
   far: "Unlike your labels", outside: "Fit nowhere", mixed: "Low confidence", dominant: "Very large", small: "Very small",
 };
 

@@ -14,6 +14,7 @@ from newfound.report.likeness import (
     same_as_known,
     unsure_categories,
 )
+from newfound.report.splits import split_known
 from newfound.result import Result
 from newfound.wording import plural
 
@@ -35,6 +36,7 @@ def findings(result: Result) -> list[Finding]:
         _unsure_overall,
         fits_nowhere,
         same_as_known,
+        split_known,
         _absent,
         looks_like_two,
         labels_doubted,

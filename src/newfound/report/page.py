@@ -15,6 +15,7 @@ SCRIPTS = (
     "overview.js",
     "detail.js",
     "table.js",
+    "tree.js",
     "narrowing.js",
     "map.js",
     "labels.js",

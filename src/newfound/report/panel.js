@@ -129,7 +129,8 @@ function choose(at, where) {
   drawMap();
   if (where === "panel") {
     byId("map").scrollIntoView();
-    byId("panel").focus({ preventScroll: window.innerWidth > 860 });
+    byId("panel").focus({ preventScroll: true });
+    if (window.innerWidth <= 860) byId("panel").scrollIntoView(); // the panel is below the map
   }
 }
 

@@ -6,6 +6,7 @@ const PARTS = [
   ["map", "Map", null],
   ["categories", "Categories", startTable],
   ["map", null, startMap],
+  ["tree", "Groups", startTree],
   ["each", "Each category", startEach],
   ["estimate", "How many", startEstimate],
   ["matching", "Matching", startMatching],
@@ -36,7 +37,8 @@ function startSettings() {
 }
 
 function startNav() {
-  fill("nav", PARTS.filter(([id, name]) => name && (id !== "check" || data.check)).map(([id, name]) => make("a", { href: `#${id}` }, name)));
+  fill("nav", PARTS.filter(([id, name]) => name && (id !== "check" || data.check)
+    && (id !== "tree" || data.categories[0]?.groups.length)).map(([id, name]) => make("a", { href: `#${id}` }, name)));
 }
 
 startTheme();

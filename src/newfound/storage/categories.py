@@ -41,6 +41,7 @@ def write_categories(
     rows = [asdict(category) for category in categories]
     for row in rows:
         row.update({name: " | ".join(row[name]) for name in LISTS})
+        row["groups"] = " | ".join(row["groups"])
         row["volume"] = " | ".join(f"{period}: {count}" for period, count in row["volume"])
     for row, category in zip(rows, categories, strict=True):
         row["history"] = " | ".join(map(str, category.history))
@@ -85,7 +86,11 @@ def _category(entry: Any, where: str) -> Category:
         values[name] = tuple(values[name])
     for name in ("share", "confidence", "nearest_distance"):
         values[name] = float("nan") if values[name] is None else values[name]
-    return Category(**values, **later, volume=_volume(entry.get("volume", []), where))
+    groups = entry.get("groups", [])
+    check_fields({"groups": groups}, {"groups": list}, where)
+    check_items(groups, str, f"{where}, groups")
+    volume = _volume(entry.get("volume", []), where)
+    return Category(**values, **later, volume=volume, groups=tuple(groups))
 
 
 def _volume(entries: Any, where: str) -> tuple[tuple[str, int], ...]:

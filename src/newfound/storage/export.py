@@ -20,6 +20,8 @@ from newfound.wording import plural, suggestion
 
 SUFFIXES = {"labelstudio": (".json",), "rasa": (".yml", ".yaml"), "csv": (".csv",)}
 KINDS = ("all", "known", "novel")
+SURE = 0.8  # probability from which the model is sure of a text,
+FIT_SHARE = 0.05  # if it fits better than this share of the labelled texts
 # Limits of one imported file in Label Studio.
 MOST_TASKS, MOST_BYTES = 250_000, 50_000_000
 # Characters that are not allowed in YAML, XML or a single line.
@@ -37,6 +39,7 @@ class Selection:
     given: np.ndarray  # [n] bool: True for a label of the user, False for a prediction
     probability: np.ndarray  # [n] of the prediction
     outside: int = 0  # texts of these categories that are marked as fitting nowhere
+    unsure: int = 0  # texts that are omitted because the model is not sure of them
 
 
 def export_result(
@@ -46,7 +49,8 @@ def export_result(
     *,
     categories: Sequence[str] = (),
     kind: str = "all",
-    min_probability: float = 0.0,
+    min_probability: float | None = SURE,
+    level: int = 0,
     with_outside: bool = False,
     raw_cells: bool = False,
     force: bool = False,
@@ -65,8 +69,12 @@ def export_result(
         Names of the categories to export; all by default.
     kind : {"all", "known", "novel"}, default "all"
         Export only categories of this kind.
-    min_probability : float, default 0
-        Omit texts with a lower probability; labelled texts are always exported.
+    min_probability : float or None, default 0.8
+        Omit texts that the model is not sure of: those with a lower probability or a low fit score,
+        unless they are labelled or of a category that a person accepted. None omits no text.
+    level : int, default 0
+        Export groups of categories instead of categories: 1 for groups of look-alikes, 2 for groups
+        of these.
     with_outside : bool, default False
         Export also texts that are marked as fitting nowhere.
     raw_cells : bool, default False
@@ -95,7 +103,14 @@ def export_result(
             raise InputError(f"{path} is a folder; name a file to write")
         if path.exists() and not force:
             raise InputError(f"{path} exists; replace it with --force or choose another name")
-    chosen = select(result, categories, kind, min_probability, with_outside=with_outside)
+    chosen = select(
+        result,
+        categories,
+        kind,
+        min_probability,
+        level=level,
+        with_outside=with_outside,
+    )
     writers: dict[str, Callable[[Selection, Path], list[str]]] = {
         "labelstudio": _write_labelstudio,
         "rasa": _write_rasa,
@@ -107,6 +122,11 @@ def export_result(
         done = "exported with their category" if with_outside else "omitted"
         advice = "" if with_outside else "; --with-outside exports them"
         notes.append(f"{texts} nowhere: {done}{advice}")
+    if chosen.unsure:
+        notes.append(
+            f"{plural(chosen.unsure, 'text')} that the model is not sure of, of categories that "
+            "nobody accepted: omitted; --all exports them"
+        )
     return paths, chosen, notes
 
 
@@ -114,17 +134,20 @@ def select(
     result: Result,
     categories: Sequence[str],
     kind: str,
-    min_probability: float,
+    min_probability: float | None,
     *,
+    level: int = 0,
     with_outside: bool = False,
 ) -> Selection:
     """Return the texts of the named categories, or of all categories of the kind.
 
     Texts that are marked as fitting nowhere are counted; they are included only `with_outside`.
+    Texts that the model is not sure of are counted, too, and included only if `min_probability` is
+    None. From level 1 on, the groups of the chosen categories are returned in their place.
     """
     if kind not in KINDS:
         raise InputError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    if not 0 <= min_probability <= 1:
+    if min_probability is not None and not 0 <= min_probability <= 1:
         raise InputError(f"--min-probability must be between 0 and 1, not {min_probability}")
     names = [category.name for category in result.categories]
     for name in categories:
@@ -138,29 +161,71 @@ def select(
     ]
     place = np.full(len(names), -1)
     place[taken] = np.arange(len(taken))
-    sure = result.labelled | (result.probability >= min_probability)
-    if min_probability == 0:
-        sure[:] = True  # also texts without a probability
-    matching = (place[result.assigned] >= 0) & sure
-    outside = 0
+    matching = (place[result.assigned] >= 0) & (result.assigned >= 0)
+    marked = np.zeros(len(matching), bool)
     if result.fits_nowhere is not None:
-        outside = int((matching & result.fits_nowhere).sum())
-        if not with_outside:
-            matching &= ~result.fits_nowhere
+        marked = matching & result.fits_nowhere
+    outside = int(marked.sum())
+    doubted = np.zeros(len(matching), bool)
+    if min_probability is not None:
+        doubted = matching & ~marked & ~sure_texts(result, min_probability)
+    omitted = int(doubted.sum())
+    matching &= ~doubted
+    if not with_outside:
+        matching &= ~marked
     rows = np.flatnonzero(matching)
     if not len(rows):
         raise InputError(
             "no text of the run matches; change --categories or --kind, or lower --min-probability"
             + (", or add --with-outside" if outside else "")
+            + (", or add --all" if omitted else "")
         )
+    return _at_level(result, taken, rows, place, level, outside, omitted)
+
+
+def sure_texts(result: Result, min_probability: float = SURE) -> np.ndarray:
+    """Return which texts a person decided on or the model is sure of, bool [N].
+
+    The model is sure of a text if its calibrated probability is at least `min_probability` and it
+    fits as well as all but FIT_SHARE of the labelled texts (without labels, of all texts). A person
+    decided on a labelled text, and on the texts of an accepted category.
+    """
+    accepted = np.array([category.status == "accepted" for category in result.categories])
+    sure = ~(result.probability < min_probability)  # also texts without a probability
+    if result.fit is not None:
+        judged = result.fit[result.labelled] if result.labelled.any() else result.fit
+        sure &= ~(result.fit < np.nanquantile(judged, FIT_SHARE))
+    return result.labelled | accepted[result.assigned] | sure
+
+
+def _at_level(
+    result: Result,
+    taken: list[int],
+    rows: np.ndarray,
+    place: np.ndarray,
+    level: int,
+    outside: int,
+    omitted: int,
+) -> Selection:
+    """Return the texts of these rows, by category or by group of categories."""
+    depth = min((len(result.categories[i].groups) for i in taken), default=0)
+    if not 0 <= level <= depth:
+        raise InputError(
+            f"--level must be from 0 to {depth} for this run, not {level}; 0 exports categories"
+        )
+    chosen = [result.categories[i] for i in taken]
+    labels = [(c.groups[level - 1], "") if level else (c.name, c.id) for c in chosen]
+    names = list(dict.fromkeys(labels))  # by id, because categories may have the same name
+    group = np.array([names.index(label) for label in labels])
     return Selection(
-        names=[names[i] for i in taken],
-        ids=[result.categories[i].id for i in taken],
+        names=[name for name, _ in names],
+        ids=[id_ for _, id_ in names],
         texts=[result.corpus.texts[i] for i in rows],
-        category=place[result.assigned[rows]],
+        category=group[place[result.assigned[rows]]],
         given=result.labelled[rows],
         probability=result.probability[rows],
         outside=outside,
+        unsure=omitted,
     )
 
 

@@ -22,7 +22,8 @@ def add_parser(commands: Commands) -> None:
         "export",
         run,
         "export categories and texts to Label Studio, Rasa or a spreadsheet",
-        "Export the categories of a run with their texts: as Label Studio tasks (with a labelling "
+        "Export the categories of a run with the texts that a person decided on or the model is "
+        "sure of: as Label Studio tasks (with a labelling "
         "configuration as .xml), as Rasa NLU training data, or as a CSV table with the "
         "columns text and label.",
     )
@@ -56,8 +57,22 @@ def add_parser(commands: Commands) -> None:
         "--min-probability",
         metavar="P",
         type=float,
-        default=0.0,
-        help="omit texts with a lower probability; labelled texts are always exported",
+        default=0.8,
+        help="omit texts with a lower probability; texts that you labelled, or of categories that "
+        "you accepted, are always exported",
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="export also texts that the model is not sure of, because their probability or their "
+        "fit score is low",
+    )
+    command.add_argument(
+        "--level",
+        metavar="N",
+        type=int,
+        default=0,
+        help="export groups of look-alikes (1) or groups of these (2) in place of categories (0)",
     )
     command.add_argument(
         "--with-outside",
@@ -85,7 +100,8 @@ def run(options: argparse.Namespace) -> None:
             options.to,
             categories=getattr(options, "categories", ()),
             kind=options.kind,
-            min_probability=options.min_probability,
+            min_probability=None if options.all else options.min_probability,
+            level=options.level,
             with_outside=options.with_outside,
             raw_cells=options.raw_cells,
             force=options.force,
@@ -99,6 +115,7 @@ def run(options: argparse.Namespace) -> None:
             "texts": len(chosen.texts),
             "categories": chosen.names,
             "fits_nowhere": chosen.outside,
+            "unsure": chosen.unsure,
             "notes": notes,
         },
         f"{texts} of {categories}: {' and '.join(map(str, paths))}",
