@@ -69,7 +69,7 @@ def size_variation(sizes: np.ndarray) -> float | None:
     >>> size_variation(np.array([20, 40, 80, 160, 320])) > 1
     True
     """
-    occurring = sizes[_occurs(sizes)].astype(float)
+    occurring = sizes[occurs(sizes)].astype(float)
     if len(occurring) < MIN_OCCURRING:
         return None
     low, median, high = np.percentile(occurring, [25, 50, 75])
@@ -98,18 +98,18 @@ def relative_sizes(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
     >>> relative_sizes(np.full(4, 10.0), share).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    occurs = _occurs(found)
+    there = occurs(found)
     equal = np.ones(len(labels))
-    if occurs.sum() < MIN_OCCURRING:
+    if there.sum() < MIN_OCCURRING:
         return equal
-    given, sizes = np.log(labels[occurs]), np.log(found[occurs])
+    given, sizes = np.log(labels[there]), np.log(found[there])
     if min(given.std(), sizes.std()) < MIN_SPREAD:
         return equal
     agreement = float(np.corrcoef(given, sizes)[0, 1])
     if agreement <= 0 or agreement**2 < MIN_AGREEMENT:
         return equal
     smoothed = labels + LABEL_SMOOTHING
-    return np.asarray(smoothed / smoothed[occurs].mean())
+    return np.asarray(smoothed / smoothed[there].mean())
 
 
 def evenness(variation: float) -> float:
@@ -165,19 +165,29 @@ def estimate_class_prior(
         relative = relative_sizes(labels, found[:known])  # [M]
         beyond = size_variation(found[:known] / relative)
         weight = max(weight, evenness(variation if beyond is None else beyond))
-    occurs = _occurs(found[:known])
-    size = float(total[occurs].mean())
+    there = occurs(found[:known])
+    size = float(total[there].mean())
     sizes = np.maximum(found, 1.0)
     left = np.maximum(relative * size - labels, MIN_UNLABELLED * relative * size)
-    usual = occurs & (sizes[:known] > USUAL * left)
+    usual = there & (sizes[:known] > USUAL * left)
     even = np.concatenate([np.where(usual, left, sizes[:known]), np.full(k - known, size)])
     sizes = even**weight * sizes ** (1 - weight)
     shares = torch.from_numpy(sizes / sizes.sum()).float().to(assigned.device)
     return ClassPrior(shares, WEAK + (strong - WEAK) * weight, weight)
 
 
-def _occurs(sizes: np.ndarray) -> np.ndarray:
-    """Return which categories have a size worth speaking of [M]."""
+def occurs(sizes: np.ndarray) -> np.ndarray:
+    """Return which categories occur among the unlabelled texts: few texts are likely mistakes.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (M,)
+        Number of unlabelled texts of each category.
+
+    Returns
+    -------
+    ndarray of bool, shape (M,)
+    """
     if not (sizes > 0).any():
         return np.zeros(len(sizes), bool)
     return np.asarray(sizes >= OCCURS * np.median(sizes[sizes > 0]))

@@ -8,7 +8,8 @@ most at a border.
    texts that cross between them, divided by the share that one mixed category of their sizes would
    have (`mixing_ratios`); and the cosine of their means.
 2. Learn from the known categories when two clusters are one (`merge_rule`): from each known
-   category cut in two, and from pairs of known categories (`known_samples`).
+   category cut in two, and from pairs of known categories (`known_samples`); and from their sizes
+   what sizes tell about that (`category_sizes`).
 3. Merge novel categories with known or novel ones, the largest score first, while it is above 0,
    and do not count novel categories of fewer than `MIN_SIZE` texts (`merge_path`).
 """
@@ -23,6 +24,7 @@ from torch import Tensor
 from newfound.clustering.estimate import Estimate
 from newfound.clustering.halves import in_second_half
 from newfound.clustering.prototypes import class_means
+from newfound.methods.newfound.category_sizes import SizeLaw, size_law
 from newfound.methods.newfound.merge_rule import (
     MIN_RATIO,
     TYPICAL,
@@ -46,7 +48,7 @@ MIN_HALF = 3  # texts in each half of a known category that is cut in two
 RIVALS = 2  # most similar other known categories that each is compared with
 LOWEST = -6.0  # score without offset down to which mergers are followed
 AROUND = np.linspace(-2.5, 2.5, 51)  # scores around 0 at which mergers might have stopped
-RANGE = 0.7  # score on either side that gives the range
+RANGE = 1.5  # score on either side that gives the range
 UNSURE = 1.25  # the same without labels
 
 
@@ -150,7 +152,12 @@ class Merger:
 
 
 def merge_path(
-    links: Tensor, sizes: Tensor, means: Tensor, known: int, rule: MergeRule
+    links: Tensor,
+    sizes: Tensor,
+    means: Tensor,
+    known: int,
+    rule: MergeRule,
+    law: SizeLaw | None = None,
 ) -> tuple[list[Merger], int]:
     """Return the mergers down to the lowest score, and the number of categories after them.
 
@@ -166,6 +173,8 @@ def merge_path(
         Means of the categories, less the mean of all texts.
     known : int
     rule : MergeRule
+    law : SizeLaw, optional
+        Sizes that categories have; without it, sizes do not count.
     """
     links, sizes, k = links.clone(), sizes.clone(), len(sizes)
     sums = means.double() * sizes[:, None]
@@ -176,6 +185,8 @@ def merge_path(
         count = max(1, int((is_known | (sizes >= MIN_SIZE)).sum()))
         ratios = mixing_ratios(links, sizes)
         scores = rule.score(torch.stack([ratios.clamp(min=MIN_RATIO).log(), cosines], dim=-1))
+        if law is not None:
+            scores += law.merge_scores(sizes)
         scores[ratios == 0], scores[:known] = -np.inf, -np.inf  # no link, empty, or known
         score, pair = float(scores.max()), int(scores.argmax())
         if score <= LOWEST:
@@ -225,7 +236,8 @@ def estimate_by_merging(
     links = link_counts(neighbours, labels, k).cpu()
     sizes = labels.bincount(minlength=k).double().cpu()
     means = class_means(points - points.mean(0), labels, k).cpu()
-    path, last = merge_path(links, sizes, means, known, rule)
+    law = size_law(labels, targets, known)
+    path, last = merge_path(links, sizes, means, known, rule, law)
 
     def number(rule: MergeRule, at: float = 0.0) -> int:
         stop = stop_at(path, at - rule.offset)
