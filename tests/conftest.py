@@ -27,14 +27,14 @@ VOCABULARY = WORDS.split()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that take minutes, too")
+    parser.addoption("--scale", action="store_true", help="run the tests on Ray and Spark, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+    for mark in ("slow", "scale"):
+        for item in [] if config.getoption(f"--{mark}") else items:
+            if mark in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=f"{mark}: run with --{mark}"))
 
 
 @pytest.fixture

@@ -87,12 +87,13 @@ class Predictor:
 
     Examples
     --------
-    >>> import pickle
+    >>> import pickle, tempfile
     >>> from newfound import CategoryDiscoverer, Predictor
     >>> texts = ["my card was lost", "the card is gone", "rain and cold", "a cold rainy day"]
     >>> discoverer = CategoryDiscoverer(n_categories=2, method="bert", device="cpu").fit(texts)
-    >>> discoverer.save("model")
-    >>> predictor = pickle.loads(pickle.dumps(Predictor("model")))
+    >>> folder = tempfile.mkdtemp()
+    >>> discoverer.save(folder)
+    >>> predictor = pickle.loads(pickle.dumps(Predictor(folder)))
     >>> found = predictor({"id": ["a", "b"], "text": ["a lost card", ""]})
     >>> list(found)[:4], found["id"], found["kind"]
     (['id', 'text', 'category', 'category_id'], ['a', 'b'], ['novel', None])

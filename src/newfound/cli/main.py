@@ -1,7 +1,7 @@
 """The command `newfound`: its parser, its errors and its exit codes.
 
-Exit codes: 0 success, 1 some runs of a benchmark failed, 2 invalid input, 130 interrupted,
-143 terminated.
+Exit codes: 0 success, 1 some runs of a benchmark or some shards failed, 2 invalid input,
+130 interrupted, 143 terminated.
 """
 
 import argparse

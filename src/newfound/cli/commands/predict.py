@@ -22,6 +22,7 @@ from newfound.cli.flags import (
 )
 from newfound.cli.inputs import marking_options
 from newfound.cli.output import Output, json_line
+from newfound.cli.sharding import add_engine, predict_into_folder
 from newfound.errors import InputError
 from newfound.wording import plural
 
@@ -56,9 +57,11 @@ def add_parser(commands: Commands) -> None:
         metavar="OUT",
         type=Path,
         default=argparse.SUPPRESS,
-        help="table to write: .csv, .tsv, .jsonl or .parquet (default with -: standard output)",
+        help="table to write: .csv, .tsv, .jsonl or .parquet (default with -: standard output); "
+        "with --engine, a folder",
     )
-    add_force(command, "an existing table")
+    add_force(command, "an existing table, or the predictions in a folder")
+    add_engine(command)
     add_columns(command, ("text", "id"))
     add_vectors(command, several=False)
     add_parts(command)
@@ -80,8 +83,12 @@ def add_parser(commands: Commands) -> None:
     add_output_flags(command)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Predict the categories of a table or of standard input."""
+def run(options: argparse.Namespace) -> int | None:
+    """Predict the categories of tables or of standard input."""
+    if hasattr(options, "engine"):
+        return predict_into_folder(options)
+    if hasattr(options, "workers"):
+        raise InputError("--workers is for --engine ray; add --engine ray, or omit --workers")
     from newfound.data.tables import TableWriter, stream_lines, stream_table
     from newfound.prediction import load_for_prediction, predicted, prediction_columns
 
@@ -132,7 +139,7 @@ def run(options: argparse.Namespace) -> None:
     if writer is None:
         _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
         output.notes(model.notes())
-        return
+        return None
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
     vectors = None
     if table is not None and (file or column):
@@ -145,6 +152,7 @@ def run(options: argparse.Namespace) -> None:
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
     outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")
+    return None
 
 
 def _model_options(

@@ -1,7 +1,7 @@
 """Read CSV and TSV files, quoted as spreadsheets and pandas write them."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -35,6 +35,7 @@ class Delimited:
     delimiter: str
     quoted: bool  # False: quotes are ordinary characters
     protected: bool = False  # apostrophes before formulas are removed
+    bad_rows: Container[int] = ()  # read as empty
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row."""
@@ -44,15 +45,21 @@ class Delimited:
     def _read(self, places: list[int]) -> Iterator[tuple[str | None, ...]]:
         records = _records(self.file, self.delimiter, self.quoted)
         _header(records)
-        for _, record in _rows(records, len(self.columns)):
-            size = len(record)
+        for row, (_, record) in enumerate(_rows(records, len(self.columns)), start=1):
+            size = 0 if row in self.bad_rows else len(record)
             cells = [record[place] if place < size else None for place in places]
             if self.protected:
                 cells = [None if cell is None else unprotected(cell) for cell in cells]
             yield tuple(cells)
 
 
-def open_delimited(path: Path, expected: str, *, raw_cells: bool = False) -> Delimited:
+def open_delimited(
+    path: Path,
+    expected: str,
+    *,
+    raw_cells: bool = False,
+    bad_rows: dict[int, str] | None = None,
+) -> Delimited:
     """Scan a file once for its columns, delimiter and errors.
 
     Parameters
@@ -62,6 +69,9 @@ def open_delimited(path: Path, expected: str, *, raw_cells: bool = False) -> Del
         Delimiter that the file extension suggests.
     raw_cells : bool, default False
         Whether apostrophes that protect formulas are kept (see `newfound.data.tables.formulas`).
+    bad_rows : dict of int to str, optional
+        Receives the number of each row with too many fields, with the reason; such a row is read
+        as empty. Without it, the first one raises InputError.
 
     Returns
     -------
@@ -76,14 +86,16 @@ def open_delimited(path: Path, expected: str, *, raw_cells: bool = False) -> Del
         notes.append(f"{path}: the columns are separated by a {_DELIMITERS[delimiter]}")
     quoted = True
     try:
-        scanned = _scan(file, delimiter, quoted=True)
+        scanned = _scan(file, delimiter, True, bad_rows)
     except _BadQuote as error:
         # TSV files are often written without quoting; in a CSV file that is an error.
         if delimiter != "\t":
             raise InputError(
                 f"{error}: write each quote inside a quoted field twice, and close every quote"
             ) from error
-        scanned = _scan(file, delimiter, quoted=False)
+        if bad_rows is not None:
+            bad_rows.clear()  # those of the rows as they were read with quotes
+        scanned = _scan(file, delimiter, False, bad_rows)
         notes.append(f"{error}: quotes in this file are read as ordinary characters")
         quoted = False
     notes += scanned.notes
@@ -94,7 +106,17 @@ def open_delimited(path: Path, expected: str, *, raw_cells: bool = False) -> Del
             f"a formula (first: row {scanned.first_protected}): it is not read as part of the cell "
             "(--raw-cells keeps it)"
         )
-    return Delimited(path, scanned.columns, scanned.rows, notes, file, delimiter, quoted, protected)
+    return Delimited(
+        path,
+        scanned.columns,
+        scanned.rows,
+        notes,
+        file,
+        delimiter,
+        quoted,
+        protected,
+        () if bad_rows is None else bad_rows,
+    )
 
 
 @dataclass(frozen=True)
@@ -108,7 +130,9 @@ class _Scanned:
     first_protected: int  # row of the first one
 
 
-def _scan(file: TextFile, delimiter: str, quoted: bool) -> _Scanned:
+def _scan(
+    file: TextFile, delimiter: str, quoted: bool, bad_rows: dict[int, str] | None
+) -> _Scanned:
     """Read the file once and check its rows."""
     path = file.path
     records = _records(file, delimiter, quoted)
@@ -125,11 +149,14 @@ def _scan(file: TextFile, delimiter: str, quoted: bool) -> _Scanned:
     for rows, (line, record) in enumerate(_rows(records, width), start=1):
         size = len(record)
         if size > width and any(record[width:]):
-            raise InputError(
+            wide = (
                 f"{path}, row {rows} (line {line}): there are {size} fields but the header names "
                 f"{width} columns: put texts that contain a {_DELIMITERS[delimiter]} in "
                 "double quotes"
             )
+            if bad_rows is None:
+                raise InputError(wide)
+            bad_rows[rows] = wide
         if size < width:
             short += 1
             first_short = first_short or rows

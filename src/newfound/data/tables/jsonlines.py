@@ -28,6 +28,7 @@ class JsonRecords:
     file: TextFile
     is_array: bool
     nested: dict[str, int]  # by column: first row whose value is a list or an object
+    bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every record."""
@@ -40,11 +41,13 @@ class JsonRecords:
         return self._read(wanted)
 
     def _read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
-        for record in _records(self.file, self.is_array):
+        for record in _records(self.file, self.is_array, self.bad_rows):
             yield tuple([as_string(record.get(name)) for name in wanted])
 
 
-def open_json(path: Path, may_be_array: bool) -> JsonRecords:
+def open_json(
+    path: Path, may_be_array: bool, bad_rows: dict[int, str] | None = None
+) -> JsonRecords:
     """Scan a file once for its columns and errors.
 
     Parameters
@@ -52,6 +55,9 @@ def open_json(path: Path, may_be_array: bool) -> JsonRecords:
     path : Path
     may_be_array : bool
         Whether the file may hold one array of objects instead of one object per line.
+    bad_rows : dict of int to str, optional
+        Receives the number of each row that is not a JSON object, with the reason; such a row is
+        read as empty. Without it, the first one raises InputError.
 
     Returns
     -------
@@ -62,14 +68,15 @@ def open_json(path: Path, may_be_array: bool) -> JsonRecords:
     columns: dict[str, None] = {}  # an ordered set
     nested: dict[str, int] = {}
     rows = 0
-    for rows, record in enumerate(_records(file, is_array), start=1):
+    for rows, record in enumerate(_records(file, is_array, bad_rows), start=1):
         columns.update(dict.fromkeys(record))
         for name, value in record.items():
             if isinstance(value, list | dict):
                 nested.setdefault(name, rows)
     if rows == 0:
         raise InputError(f"{path}: the file has no records: give a table with rows")
-    return JsonRecords(path, list(columns), rows, list(file.notes), file, is_array, nested)
+    notes = list(file.notes)
+    return JsonRecords(path, list(columns), rows, notes, file, is_array, nested, bad_rows)
 
 
 def as_string(value: Any) -> str | None:
@@ -79,23 +86,37 @@ def as_string(value: Any) -> str | None:
     return "true" if value else "false"
 
 
-def _records(file: TextFile, is_array: bool) -> Iterator[dict[str, Any]]:
-    """Yield the objects of the file."""
-    for place, record in _array(file) if is_array else _lines(file):
-        if not isinstance(record, dict):
-            raise InputError(
+def _records(
+    file: TextFile, is_array: bool, bad_rows: dict[int, str] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the objects of the file; an empty one in place of a bad row, if they are collected."""
+    items = _array(file) if is_array else _lines(file)
+    for row, (place, record) in enumerate(items, start=1):
+        if isinstance(record, dict):
+            yield record
+            continue
+        if not isinstance(record, InputError):
+            record = InputError(
                 f"{file.path}, {place}: the record is not a JSON object: "
                 'write each as {"text": "...", "label": "..."}'
             )
-        yield record
+        if bad_rows is None:
+            raise record
+        bad_rows[row] = str(record)
+        yield {}
 
 
 def _lines(file: TextFile) -> Iterator[tuple[str, Any]]:
-    """Yield the place and the value of each line that is not blank."""
+    """Yield the place and the value of each line that is not blank, or the error in the line."""
     with file.open() as handle:
         for number, line in enumerate(handle, start=1):
-            if not line.isspace():
-                yield f"line {number}", _decode(file.path, number, line.rstrip())
+            if line.isspace():
+                continue
+            try:
+                value = _decode(file.path, number, line.rstrip())
+            except InputError as error:
+                value = error
+            yield f"line {number}", value
 
 
 def _array(file: TextFile) -> Iterator[tuple[str, Any]]:

@@ -25,6 +25,7 @@ class Parquet:
     rows: int
     notes: list[str]
     schema: Any
+    bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row, as strings."""
@@ -36,19 +37,53 @@ class Parquet:
             reading_arrow(self.path, _KIND),
             pq.ParquetFile(self.path, pre_buffer=False) as file,
         ):
+            before = 0
             for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
-                lists = [as_strings(batch.column(name)).to_pylist() for name in wanted]
+                try:
+                    lists = [as_strings(batch.column(name)).to_pylist() for name in wanted]
+                except (pa.ArrowInvalid, UnicodeDecodeError):
+                    if self.bad_rows is None:
+                        raise
+                    lists = [self._cells(batch.column(name), name, before) for name in wanted]
                 yield from zip(*lists, strict=True)
+                before += batch.num_rows
+
+    def _cells(self, column: Any, name: str, before: int) -> list[str | None]:
+        """Return the cells of a column with bad ones, which are None, and collect their rows."""
+        assert self.bad_rows is not None
+        cells: list[str | None] = []
+        for position in range(len(column)):
+            try:
+                cells += as_strings(column.slice(position, 1)).to_pylist()
+            except (pa.ArrowInvalid, UnicodeDecodeError):
+                row = before + position + 1
+                self.bad_rows[row] = (
+                    f"{self.path}, row {row}, column {name!r}: the value is not valid UTF-8 text"
+                )
+                cells.append(None)
+        return cells
 
 
-def open_parquet(path: Path) -> Parquet:
-    """Read the metadata of a file: its columns and its number of rows."""
+def open_parquet(path: Path, bad_rows: dict[int, str] | None = None) -> Parquet:
+    """Read the metadata of a file: its columns and its number of rows.
+
+    Parameters
+    ----------
+    path : Path
+    bad_rows : dict of int to str, optional
+        Receives the number of each row with a cell that is not text, with the reason, while rows
+        are read; such a cell is empty. Without it, the first one raises InputError.
+
+    Returns
+    -------
+    Parquet
+    """
     with reading_arrow(path, _KIND), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         rows = file.metadata.num_rows
     if rows == 0:
         raise InputError(f"{path}: the table has columns but no rows: give a table with rows")
-    return Parquet(path, list(schema.names), rows, [], schema)
+    return Parquet(path, list(schema.names), rows, [], schema, bad_rows)
 
 
 def read_lists(source: Parquet, column: str) -> Iterator[tuple[Any, Any]]:

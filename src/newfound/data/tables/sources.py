@@ -45,6 +45,7 @@ def open_sources(
     raw_cells: bool = False,
     sheet: str | None = None,
     query: str | None = None,
+    bad_rows: dict[int, str] | None = None,
 ) -> list[Source]:
     """Open tables of any supported format.
 
@@ -58,6 +59,9 @@ def open_sources(
         Sheet of the Excel workbooks; the first one by default.
     query : str, optional
         Query on the databases.
+    bad_rows : dict of int to str, optional
+        For a single table: receives the rows that cannot be read, by number, each with the reason,
+        at the latest when they are read. They are read as empty. Without it, they are errors.
 
     Returns
     -------
@@ -69,22 +73,30 @@ def open_sources(
         If a table is missing, given twice, empty, damaged or of another format, or a sheet or a
         query is given for none of them.
     """
-    paths = [path for name in names for path in _expanded(Path(name))]
-    if not paths:
-        raise InputError("no table is given: give at least one file")
-    real = [os.path.realpath(path) for path in paths]  # unlike resolve(), accepts a loop of links
-    for position, path in enumerate(paths):
-        if real[position] in real[:position]:
-            raise InputError(f"{path}: the file is given twice: give it once")
+    paths = expanded_paths(names)
     if sheet is not None and not any(path.suffix.lower() in _WORKBOOKS for path in paths):
         raise InputError(f"{paths[0]}: --sheet is for Excel workbooks: omit it")
-    sources = [_open(path, raw_cells, sheet, query) for path in paths]
+    sources = [_open(path, raw_cells, sheet, query, bad_rows) for path in paths]
     if query is not None:
         from newfound.data.tables.database import QueryResult
 
         if not any(isinstance(source, QueryResult) for source in sources):
             raise InputError(f"{paths[0]}: --query is for databases: omit it")
     return sources
+
+
+def expanded_paths(names: Sequence[Path]) -> list[Path]:
+    """Return the files that names and patterns stand for, each of which is given once."""
+    paths = [path for name in names for path in _expanded(Path(name))]
+    if not paths:
+        raise InputError("no table is given: give at least one file")
+    seen: set[str] = set()
+    for path in paths:
+        real = os.path.realpath(path)  # unlike resolve(), accepts a loop of links
+        if real in seen:
+            raise InputError(f"{path}: the file is given twice: give it once")
+        seen.add(real)
+    return paths
 
 
 def _expanded(name: Path) -> list[Path]:
@@ -97,7 +109,13 @@ def _expanded(name: Path) -> list[Path]:
     return [Path(each) for each in found]
 
 
-def _open(path: Path, raw_cells: bool, sheet: str | None, query: str | None) -> Source:
+def _open(
+    path: Path,
+    raw_cells: bool,
+    sheet: str | None,
+    query: str | None,
+    bad_rows: dict[int, str] | None,
+) -> Source:
     """Open one table; its file extension gives the format, for a database its first bytes."""
     # Libraries for formats other than text files are imported only for these formats.
     if path.is_dir():
@@ -109,7 +127,7 @@ def _open(path: Path, raw_cells: bool, sheet: str | None, query: str | None) -> 
     elif suffix in (".parquet", ".pq"):
         from newfound.data.tables.parquet import open_parquet
 
-        return open_parquet(path)
+        return open_parquet(path, bad_rows)
     elif suffix in (".arrow", ".feather"):
         from newfound.data.tables.arrow import open_arrow
 
@@ -119,11 +137,11 @@ def _open(path: Path, raw_cells: bool, sheet: str | None, query: str | None) -> 
 
         return open_excel(path, sheet)
     if suffix == ".csv":
-        return open_delimited(path, ",", raw_cells=raw_cells)
+        return open_delimited(path, ",", raw_cells=raw_cells, bad_rows=bad_rows)
     if suffix in (".tsv", ".tab"):
-        return open_delimited(path, "\t", raw_cells=raw_cells)
+        return open_delimited(path, "\t", raw_cells=raw_cells, bad_rows=bad_rows)
     if suffix in (".jsonl", ".ndjson", ".json"):
-        return open_json(path, may_be_array=suffix == ".json")
+        return open_json(path, suffix == ".json", bad_rows)
     from newfound.data.tables.database import database_kind, open_query
 
     kind = database_kind(path)

@@ -1,7 +1,7 @@
 """Read texts chunk by chunk, in constant memory."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class TableStream:
     tables: list[tuple[Source, Columns]]
     chunk: int
     notes: list[str] = field(default_factory=list)  # complete only after the last row
+    bad_rows: Container[int] = ()  # numbers of rows that cannot be read
 
     @property
     def rows(self) -> int:
@@ -64,7 +65,7 @@ class TableStream:
                 if text != given:
                     cleaned += 1
                     first = first or row
-                if not text or text.isspace():
+                if (not text or text.isspace()) and row not in self.bad_rows:
                     empty += 1
                     first_empty = first_empty or row
                 filled.ids.append(clean_text(cells[joined] or "") if has_ids else str(before + row))
@@ -112,6 +113,7 @@ def stream_table(
     raw_cells: bool = False,
     sheet: str | None = None,
     query: str | None = None,
+    bad_rows: dict[int, str] | None = None,
 ) -> TableStream:
     """Check tables and return a stream of their rows.
 
@@ -133,13 +135,21 @@ def stream_table(
         Sheet of the Excel workbooks; the first one by default.
     query : str, optional
         Query on the databases.
+    bad_rows : dict of int to str, optional
+        For a single table: receives the rows that cannot be read, by number, each with the reason,
+        before the chunk with the row is yielded. Their texts are empty. Without it, they are
+        errors.
 
     Returns
     -------
     TableStream
     """
     sources = open_sources(
-        [Path(path) for path in paths], raw_cells=raw_cells, sheet=sheet, query=query
+        [Path(path) for path in paths],
+        raw_cells=raw_cells,
+        sheet=sheet,
+        query=query,
+        bad_rows=bad_rows,
     )
     columns = [
         find_columns(source.path, source.columns, text=text_column, id=id_column, with_label=False)
@@ -150,7 +160,7 @@ def stream_table(
     for source, chosen in tables:
         source.read(chosen.wanted)  # raises errors
     notes = [*table_notes(tables), *more]
-    stream = TableStream(tables, chunk, notes)
+    stream = TableStream(tables, chunk, notes, () if bad_rows is None else bad_rows)
     if not stream.has_ids and any(chosen.id is not None for chosen in columns):
         notes.append(SOME_IDS)
     return stream
