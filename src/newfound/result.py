@@ -83,6 +83,9 @@ class Result:
         The command line of the run.
     languages : Languages or None
         Languages of the texts; None if no text has one, and in a run of an earlier version.
+    reviewed : ndarray of bool, shape (N,), or None
+        Texts whose category a person decided on: placed, seen in an accepted category, or marked as
+        fitting nowhere; None if there are none.
     lineage : Lineage
         Which ids of categories have been given in this run and those that it is derived from.
     """
@@ -112,6 +115,7 @@ class Result:
     languages: "Languages | None" = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     lineage: Lineage = field(default_factory=Lineage)
+    reviewed: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         make_arrays_read_only(self)

@@ -104,9 +104,10 @@ def category_table(categories: Iterable["Category"]) -> str:
     for title in ("id", "kind", "size", "name", "keywords"):
         table.add_column(title, justify="right" if title == "size" else "left", overflow="fold")
     for category in sorted(categories, key=lambda c: (c.kind, -c.size)):
+        decided = category.status in ("accepted", "rejected")
         cells = (
             category.id,
-            category.kind,
+            f"{category.kind}, {category.status}" if decided else category.kind,
             f"{category.size:,}",
             category.name,
             ", ".join(category.keywords[:5]),

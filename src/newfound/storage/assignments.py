@@ -29,9 +29,10 @@ OWN = {
     "best_known_probability",
     "fit",
     "fits_nowhere",
+    "reviewed",
 }
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
-MARKS = {"yes": True, "no": False}  # values of the column fits_nowhere
+MARKS = {"yes": True, "no": False}  # values of the columns fits_nowhere and reviewed
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Assignments:
     best_known_probability: np.ndarray | None  # float64 [N]
     fit: np.ndarray | None  # float64 [N]
     fits_nowhere: np.ndarray | None  # bool [N]; also None without outside and false_alarms
+    reviewed: np.ndarray | None  # bool [N]; also None if no person decided on a text
 
 
 def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) -> None:
@@ -87,6 +89,8 @@ def _optional_columns(result: Result) -> dict[str, Sequence[object] | np.ndarray
         columns["fit"] = result.fit
     if result.fits_nowhere is not None:
         columns["fits_nowhere"] = np.where(result.fits_nowhere, "yes", "no")
+    if result.reviewed is not None:
+        columns["reviewed"] = np.where(result.reviewed, "yes", "no")
     return columns
 
 
@@ -131,7 +135,8 @@ def read_assignments(
         best_known=_best_known(table.get("best_known"), categories),
         best_known_probability=_optional_numbers(table.get("best_known_probability")),
         fit=_optional_numbers(table.get("fit")),
-        fits_nowhere=_marks(table.get("fits_nowhere"), path),
+        fits_nowhere=_marks(table.get("fits_nowhere"), path, "fits_nowhere"),
+        reviewed=_marks(table.get("reviewed"), path, "reviewed"),
     )
 
 
@@ -160,14 +165,14 @@ def _best_known(column: list[str] | None, categories: Sequence[Category]) -> np.
     return np.array([places.get(name, -1) for name in column], np.int64)
 
 
-def _marks(column: list[str] | None, path: Path) -> np.ndarray | None:
-    """Return which texts fit nowhere, or None if the column is missing."""
+def _marks(column: list[str] | None, path: Path, name: str) -> np.ndarray | None:
+    """Return where a column says yes, or None if it is missing."""
     if column is None:
         return None
     for row, cell in enumerate(column, start=1):
         if cell not in MARKS:
             raise InputError(
-                f"{path}, row {row}: fits_nowhere cannot be {cell[:40]!r}, only yes or no; {AGAIN}"
+                f"{path}, row {row}: {name} cannot be {cell[:40]!r}, only yes or no; {AGAIN}"
             )
     return np.array([MARKS[cell] for cell in column], bool)
 

@@ -188,13 +188,15 @@ def sure_texts(result: Result, min_probability: float = SURE) -> np.ndarray:
 
     The model is sure of a text if its calibrated probability is at least `min_probability` and it
     fits as well as all but FIT_SHARE of the labelled texts (without labels, of all texts). A person
-    decided on a labelled text, and on the texts of an accepted category.
+    decided on a labelled text, a reviewed one, and on the texts of an accepted category.
     """
     accepted = np.array([category.status == "accepted" for category in result.categories])
     sure = ~(result.probability < min_probability)  # also texts without a probability
     if result.fit is not None:
         judged = result.fit[result.labelled] if result.labelled.any() else result.fit
         sure &= ~(result.fit < np.nanquantile(judged, FIT_SHARE))
+    if result.reviewed is not None:
+        sure |= result.reviewed
     return result.labelled | accepted[result.assigned] | sure
 
 

@@ -8,6 +8,7 @@
 | run.json | configuration, versions, timings, notes, estimate, matching |
 | model/ | the model (`newfound.storage.model_files`) |
 | manifest.json | sha256 of the files that are read back |
+| decisions.jsonl | what a person decided (`newfound.decisions`); it grows, so it is not listed |
 """
 
 import json
@@ -43,6 +44,7 @@ from newfound.storage.lineage import lineage_from, lineage_record
 from newfound.versions import __version__
 
 HISTORY = "history.jsonl"
+DECISIONS = "decisions.jsonl"  # written by `newfound.decisions`; not a part of the immutable run
 READ_BACK = ("run.json", "categories.json", HISTORY)  # listed in the manifest, with the table
 # All that commands write into a run folder.
 WRITTEN = {
@@ -87,6 +89,12 @@ def check_run_folder(folder: Path, force: bool) -> None:
         )
     if not force:
         raise InputError(f"the run {folder} exists; replace it with --force or choose another name")
+    decisions = folder / DECISIONS
+    if decisions.is_file() and decisions.stat().st_size:
+        raise InputError(
+            f"the run {folder} has decisions of a person ({DECISIONS}), which would be lost; "
+            "choose another name, or move that file away"
+        )
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
@@ -280,6 +288,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         best_known_probability=read.best_known_probability,
         fit=read.fit,
         fits_nowhere=read.fits_nowhere,
+        reviewed=read.reviewed,
         positions=read.positions,
         config=records["settings"],
         device=records["device"],

@@ -86,13 +86,14 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Export the selected categories of a run."""
+    from newfound.decisions import read_decided
     from newfound.storage.export import export_result
-    from newfound.storage.run_folder import read_run
 
     output = Output(options)
     stages = output.stages()
     with stages.stage("reading the run"):
-        result = read_run(options.folder)
+        result, _, problems = read_decided(options.folder)
+    output.notes(map(str, problems))
     with stages.stage("exporting"):
         paths, chosen, notes = export_result(
             result,

@@ -18,8 +18,8 @@ def add_parser(commands: Commands) -> None:
         "info",
         run,
         "print the categories and the settings of a run",
-        "Print the categories and the settings of a run. Of a run that is not finished, print how "
-        "far it came.",
+        "Print the categories after all decisions (`newfound decide`) and the settings of a run. "
+        "Of a run that is not finished, print how far it came.",
     )
     add_run_folder(command)
     add_output_flags(command, works=False)
@@ -27,18 +27,23 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the categories and the settings of a run, or how far an unfinished one came."""
-    from newfound.storage.run_folder import read_run
+    from newfound.decisions import describe_log, read_decided
 
     unfinished = read_unfinished(unfinished_folder(options.folder))
     if unfinished is not None and not (options.folder / "run.json").is_file():
-        value = {"run": str(options.folder), "unfinished": unfinished.to_dict()}
-        Output(options).result(value, "\n".join(map(printable, _unfinished_lines(unfinished))))
+        so_far = {"run": str(options.folder), "unfinished": unfinished.to_dict()}
+        Output(options).result(so_far, "\n".join(map(printable, _unfinished_lines(unfinished))))
         return
-    result = read_run(options.folder)
-    value = run_value(options.folder, result)
+    result, log, problems = read_decided(options.folder)
+    value: dict[str, Any] = run_value(options.folder, result)
+    value["decisions"] = len(log.entries)
+    value["problems"] = [{"line": each.line, "reason": each.reason} for each in problems]
     if unfinished is not None:  # a later run that is to replace this one
         value["unfinished"] = unfinished.to_dict()
     lines = [category_table(result.categories), *map(printable, _lines(value, result.versions))]
+    if log.entries:
+        lines.append(f"decisions   {describe_log(log)}")
+        lines += [printable(f"note        {problem}") for problem in problems]
     if unfinished is not None:
         lines += ["", "A later run into this folder is not finished:"]
         lines += map(printable, _unfinished_lines(unfinished))

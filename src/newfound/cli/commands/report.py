@@ -17,7 +17,11 @@ from newfound.errors import InputError
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     command = new_command(
-        commands, "report", run, "write the HTML report of a run again, or to another file"
+        commands,
+        "report",
+        run,
+        "write the HTML report of a run again, or to another file",
+        "Write the HTML report of a run, after all decisions, again or to another file.",
     )
     add_run_folder(command)
     command.add_argument(
@@ -34,9 +38,9 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the report of a run."""
+    from newfound.decisions import read_decided
     from newfound.report import write_report
     from newfound.storage.check_file import NAME, read_check
-    from newfound.storage.run_folder import read_run
 
     output = Output(options)
     out: Path | None = getattr(options, "out", None)
@@ -45,9 +49,10 @@ def run(options: argparse.Namespace) -> None:
     path = options.folder / "report.html" if out is None else out
     stages = output.stages()
     with stages.stage("reading the run"):
-        result = read_run(options.folder)
+        result, _, problems = read_decided(options.folder)
         kept = options.folder / NAME
         check = read_check(kept) if kept.is_file() else None
+    output.notes(map(str, problems))
     with stages.stage("writing the report"):
         write_report(result, path, name=str(options.folder), check=check)
     output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")
