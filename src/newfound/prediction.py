@@ -258,6 +258,7 @@ def predicted(
 
 def load_for_prediction(folder: Path, options: ModelOptions) -> tuple["Model", list[str]]:
     """Return the model of a run, marking texts and in int8 as the options require, and notes."""
+    from newfound.decisions import model_after_decisions
     from newfound.storage.model_files import load_model  # imports torch
 
     # int8 runs only on a CPU, which is then the default device; cuda is an error.
@@ -268,10 +269,11 @@ def load_for_prediction(folder: Path, options: ModelOptions) -> tuple["Model", l
     )
     if options.outside is not None or options.false_alarms is not None:
         model = model.marking(options.outside, options.false_alarms)
+    model, notes = model_after_decisions(model, folder)
     if not options.int8:
-        return model, []
+        return model, notes
     converted, agreement = _to_int8(model, folder)
-    return converted, [agreement]
+    return converted, [*notes, agreement]
 
 
 def model_digest(folder: Path) -> str:

@@ -1,6 +1,7 @@
 """`newfound predict`: tables and pipes through the model of a run."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,6 +167,24 @@ def test_predict_in_a_subprocess_reads_a_pipe(small_run: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
     assert json.loads(done.stdout)["text"] == "rain \u4f60 \xe9"
+
+
+def test_predict_uses_the_names_and_statuses_of_decisions(
+    small_run: Path, tmp_path: Path, command: Command
+) -> None:
+    run, table = tmp_path / "run", tmp_path / "new.csv"
+    shutil.copytree(small_run, run)
+    table.write_text("text\nloud song\ncold rain\n")
+    for words in (["rename", "c3", "Noise"], ["accept", "c4"], ["merge", "c3", "--into", "c4"]):
+        assert command("decide", run, *words).code == 0
+    done = command("predict", run, table, "-o", tmp_path / "out.csv")
+    assert "the model has not learnt 1 decision (merge, split, reject, move)" in done.err
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found["category"][0] == "Noise"
+    assert found[["category_id", "status"]].values.tolist() == [
+        ["c3", "proposed"],
+        ["c4", "accepted"],
+    ]
 
 
 def test_closed_output_pipe_is_not_an_error(small_run: Path) -> None:
