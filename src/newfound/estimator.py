@@ -14,6 +14,9 @@ from newfound import pipeline
 from newfound.clustering.metrics import open_accuracy
 from newfound.config import RunConfig, override
 from newfound.data.corpus import Corpus, check_labels
+from newfound.data.vectors import check_vectors
+from newfound.decisions import Decision
+from newfound.decisions.refitting import refit
 from newfound.errors import InputError
 from newfound.files import read_steadily
 from newfound.model import Model
@@ -278,6 +281,36 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             `labels_`.
         """
         return self.fit(X, y, **kwargs).labels_
+
+    def refit(self, decisions: Sequence[Decision], *, embeddings: Any = None) -> Self:
+        """Discover the categories again, with what a person decided.
+
+        Accepted, merged and split categories are known from now on, rejected ones do not come back,
+        and moved texts stay. Ids and names of categories persist; `result_.changes` lists what
+        changed.
+
+        Parameters
+        ----------
+        decisions : sequence of newfound.decisions.Decision
+            The decisions on the result of this estimator, oldest first.
+        embeddings : array-like of shape (n_texts, d), optional
+            Vectors of the texts, if the estimator was fitted on `embeddings` and loaded from a
+            folder, which does not keep them.
+
+        Returns
+        -------
+        CategoryDiscoverer
+            The estimator itself, fitted again. Decisions that cannot be applied are in `notes_`.
+        """
+        before = self.result_
+        if embeddings is not None:
+            given = check_vectors(embeddings, len(before.corpus))
+            before = replace(before, corpus=replace(before.corpus, vectors=given))
+        result, problems = refit(before, decisions, verbose=self.verbose)
+        assert result.model is not None
+        self._result = replace(result, notes=(*map(str, problems), *result.notes))
+        self._model = result.model
+        return self
 
     # --- using ---------------------------------------------------------------------------------
 

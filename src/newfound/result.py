@@ -86,6 +86,9 @@ class Result:
     reviewed : ndarray of bool, shape (N,), or None
         Texts whose category a person decided on: placed, seen in an accepted category, or marked as
         fitting nowhere; None if there are none.
+    changes : Mapping or None
+        What a refit changed: number of texts, categories that appeared, dissolved or changed in
+        size; None if the run is no refit.
     lineage : Lineage
         Which ids of categories have been given in this run and those that it is derived from.
     """
@@ -116,6 +119,7 @@ class Result:
     environment: Mapping[str, Any] = field(default_factory=dict)
     lineage: Lineage = field(default_factory=Lineage)
     reviewed: np.ndarray | None = None
+    changes: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         make_arrays_read_only(self)

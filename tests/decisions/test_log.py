@@ -153,6 +153,16 @@ def test_decisions_that_come_while_a_run_is_replaced_are_kept(run: Path) -> None
     assert read_log(run).entries == (ACCEPT,)
 
 
+def test_page_left_open_over_a_refit_is_told(run: Path) -> None:
+    append(run, [ACCEPT])
+    seen = read_log(run).digest
+    append(run, [Decision("refit", run="next-run")])
+    before = (run / NAME).read_bytes()
+    with pytest.raises(StaleError, match="read them again and decide again"):
+        append(run, [Decision("reject", category="c4")], expected=seen)
+    assert (run / NAME).read_bytes() == before
+
+
 def test_refitted_run_takes_no_more_decisions_until_that_is_undone(run: Path) -> None:
     append(run, [ACCEPT, Decision("refit", run="next-run")])
     before = (run / NAME).read_bytes()

@@ -26,6 +26,7 @@ from newfound.cli.commands import (
     info,
     methods,
     predict,
+    refit,
     report,
 )
 from newfound.cli.interrupts import catch_signals
@@ -45,6 +46,7 @@ COMMANDS = (
     info,
     report,
     decide,
+    refit,
     export,
     methods,
     bench,

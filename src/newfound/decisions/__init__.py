@@ -96,5 +96,5 @@ def model_after_decisions(model: Model, folder: Path) -> tuple[Model, list[str]]
         return decided.model, []
     return decided.model, [
         f"the model has not learnt {plural(unlearnt, 'decision')} (merge, split, reject, move); it "
-        "predicts the categories that the run found"
+        "predicts the categories that the run found until `newfound refit`"
     ]

@@ -212,6 +212,7 @@ def _records(result: Result) -> dict[str, Any]:
         "languages": None if result.languages is None else result.languages.to_dict(),
         "time_column": _time_column(result),
         "lineage": lineage_record(result.lineage),
+        "changes": None if result.changes is None else dict(result.changes),
     }
 
 
@@ -265,6 +266,8 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         time_column = records.get("time_column")
         check_fields({"time_column": time_column}, {"time_column": (str, NONE)}, "run.json")
         lineage = lineage_from(records.get("lineage"), categories, "run.json, lineage")
+        changes = records.get("changes")
+        check_fields({"changes": changes}, {"changes": (dict, NONE)}, "run.json")
     name = next((name for name in TABLES if files.has(name)), None)
     if name is None:
         raise InputError(
@@ -303,6 +306,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         environment=environment,
         languages=languages,
         lineage=lineage,
+        changes=changes,
     )
 
 

@@ -114,6 +114,9 @@ class VectorEncoder:
 AnyEncoder = Encoder | VectorEncoder
 
 
+GIVEN = "vectors of the user"  # how the encoder is called in records
+
+
 class GivenVectors:
     """Vectors that the user computed; new texts cannot be encoded.
 
@@ -130,7 +133,7 @@ class GivenVectors:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.name = f"vectors of the user ({width:,} dimensions)"
+        self.name = f"{GIVEN} ({width:,} dimensions)"
 
     def encode(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         """Raise InputError: texts alone are not enough."""

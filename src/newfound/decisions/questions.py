@@ -1,0 +1,127 @@
+"""The queue of a review: the question first whose answer changes most.
+
+Three kinds of questions:
+
+- "category": is this proposed category one topic? Keep, rename, merge, split or reject it.
+- "border": which of these texts, of which the model is least sure, do not belong to this known or
+  accepted category? Move them, or split them off.
+- "pair": are these two look-alikes one category? Merge them, or leave them.
+
+The gain of a question is the expected number of texts whose category its answer changes. A text
+with probability p is wrong with probability 1 - p. A proposal counts as wrong as a whole with the
+probability PRIOR_WRONG, because nobody has looked at it yet.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from newfound.result import Result
+
+SHOWN = 10  # texts of a question
+PRIOR_WRONG = 0.25  # probability that a proposal is not one category of its own
+LEAST_GAIN = 0.5  # expected number of changed texts, below which a question is not worth asking
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a person.
+
+    Attributes
+    ----------
+    kind : {"category", "border", "pair"}
+    category : str
+        Id of the category that it is about.
+    other : str or None
+        The look-alike of a pair.
+    texts : tuple of str
+        Ids of the texts to show, the most telling first.
+    gain : float
+        Expected number of texts whose category the answer changes.
+    """
+
+    kind: str
+    category: str
+    other: str | None
+    texts: tuple[str, ...]
+    gain: float
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """What the question is about; equal for the same question after other decisions."""
+        return self.kind, self.category, self.other
+
+
+def questions(
+    result: Result, asked: Collection[tuple[str, str, str | None]] = ()
+) -> list[Question]:
+    """Return the questions on a result, the one first whose answer changes most.
+
+    Parameters
+    ----------
+    result : Result
+        A result after the decisions so far.
+    asked : collection of tuple, optional
+        Keys of questions that were answered without a decision, such as "these are not the same".
+
+    Returns
+    -------
+    list of Question
+        By gain, highest first.
+    """
+    reviewed = np.zeros(len(result.assigned), bool) if result.reviewed is None else result.reviewed
+    open_ = ~(result.labelled | reviewed)
+    doubt = np.where(open_, 1 - np.nan_to_num(result.probability), 0.0)
+    found = []
+    for at, category in enumerate(result.categories):
+        rows = np.flatnonzero(result.assigned == at)
+        wrong = float(doubt[rows].sum())
+        if category.status == "proposed":
+            gain = max(wrong, PRIOR_WRONG * len(rows))
+            texts = _spread(result, rows)
+            found.append(Question("category", category.id, None, texts, gain))
+        else:
+            unsure = rows[open_[rows]]
+            unsure = unsure[np.argsort(result.probability[unsure], kind="stable")][:SHOWN]
+            # Answering takes care of the texts that are shown, and of those that are like them.
+            found.append(Question("border", category.id, None, _ids(result, unsure), wrong))
+    found += _pairs(result)
+    known = set(asked)
+    worth = [q for q in found if q.key not in known and q.texts and q.gain >= LEAST_GAIN]
+    return sorted(worth, key=lambda q: (-q.gain, q.kind, q.category))
+
+
+def _spread(result: Result, rows: np.ndarray) -> tuple[str, ...]:
+    """Return texts from the surest to the least sure one of a category, spread evenly."""
+    order = rows[np.argsort(-np.nan_to_num(result.probability[rows]), kind="stable")]
+    chosen = np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))
+    return _ids(result, order[chosen])
+
+
+def _ids(result: Result, rows: np.ndarray) -> tuple[str, ...]:
+    """Return the ids of texts."""
+    return tuple(result.corpus.ids[row] for row in rows.tolist())
+
+
+def _pairs(result: Result) -> list[Question]:
+    """Return questions on categories that are closer to each other than usual."""
+    distances = np.array([c.nearest_distance for c in result.categories], np.float64)
+    if np.isfinite(distances).sum() < 2:
+        return []
+    usual = float(np.nanmedian(distances))
+    found: dict[tuple[str, str], Question] = {}
+    for at, category in enumerate(result.categories):
+        other = result.position.get(category.nearest or "", -1)
+        if other < 0 or not distances[at] < usual:
+            continue
+        partner = result.categories[other]
+        if "known" in (category.status, partner.status) and category.status == partner.status:
+            continue  # both are labels of the user
+        first, second = sorted((category.id, partner.id))
+        same = PRIOR_WRONG * (1 - distances[at] / usual)
+        texts = _spread(result, np.flatnonzero(result.assigned == at))[: SHOWN // 2]
+        texts += _spread(result, np.flatnonzero(result.assigned == other))[: SHOWN // 2]
+        gain = float(same * min(category.size, partner.size))
+        found[first, second] = Question("pair", first, second, texts, gain)
+    return list(found.values())
