@@ -52,6 +52,7 @@ class Lineage:
 
     Examples
     --------
+    >>> from newfound.lineage import Lineage
     >>> lineage = Lineage.begin(3)
     >>> lineage.new_ids(2)
     (('c4', 'c5'), Lineage(run=1, next_number=6, retired=()))

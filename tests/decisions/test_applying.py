@@ -1,5 +1,6 @@
 """Decisions applied to a result: what each does, what cannot be applied, and what always holds."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,17 @@ def test_reject_frees_its_texts() -> None:
     assert gone is not None
     assert (gone.status, gone.texts) == ("rejected", tuple(map(str, range(18, 24))))
     assert found.categories[3].fits_nowhere == EACH
+
+
+def test_rejected_category_takes_its_labels_with_it() -> None:
+    categories = list(RESULT.categories)  # as after a refit: accepted, with labels
+    categories[1] = replace(categories[1], status="accepted")
+    found, problems = apply(
+        replace(RESULT, categories=tuple(categories)), [Decision("reject", category="c2")]
+    )
+    check(found)
+    assert problems == ()
+    assert found.corpus.known == ["bank"]
 
 
 def test_rename_keeps_the_id() -> None:

@@ -110,8 +110,8 @@ def _result(state: State) -> Result:
     marked = _marked(state)
     categories = described(state, order, assigned, marked)
     labels = [
-        categories[at].name if label is not None and categories[at].kind == "known" else None
-        for label, at in zip(before.corpus.labels, assigned.tolist(), strict=True)
+        categories[at].name if labelled and categories[at].kind == "known" else None
+        for labelled, at in zip(state.labelled.tolist(), assigned.tolist(), strict=True)
     ]
     corpus = replace(before.corpus, labels=labels)
     best_known, best_probability = _best_known(state, new, categories)

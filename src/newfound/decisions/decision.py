@@ -76,6 +76,7 @@ class Decision:
 
     Examples
     --------
+    >>> from newfound.decisions import Decision
     >>> Decision("rename", category="c3", name="Refund status", author="Ada").to_dict()
     {'decision': 'rename', 'category': 'c3', 'name': 'Refund status', 'author': 'Ada'}
     """

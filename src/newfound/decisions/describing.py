@@ -27,7 +27,7 @@ def described(
     result, count = state.result, len(order)
     probability = np.nan_to_num(result.probability)
     sizes = np.bincount(assigned, minlength=count)
-    labelled = np.bincount(assigned[result.labelled], minlength=count)
+    labelled = np.bincount(assigned[state.labelled], minlength=count)
     confidence = np.bincount(assigned, weights=probability, minlength=count) / np.maximum(sizes, 1)
     fit = None
     if result.fit is not None:

@@ -38,6 +38,8 @@ def match_categories(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from newfound.decisions.matching import match_categories
     >>> old, new = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 1, 0, 0, 1])
     >>> match_categories(old, new, (3, 2))
     {0: 1, 1: 0}

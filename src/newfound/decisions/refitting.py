@@ -76,8 +76,8 @@ def refit(
     notes = list(found.notes)
     if dissolved:
         notes.append(
-            f"{plural(dissolved, 'category', 'categories')} that a person had rejected came back "
-            "and was dissolved; its texts are marked as fitting nowhere"
+            f"{plural(dissolved, 'rejected category was', 'rejected categories were')} found again "
+            "and dissolved; the texts are marked as fitting nowhere"
         )
     return replace(found, changes=changes, notes=tuple(notes)), problems
 

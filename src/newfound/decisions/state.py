@@ -37,6 +37,7 @@ class State:
         self.place = {c.id: at for at, c in enumerate(result.categories)}
         self.assigned = result.assigned.copy()  # [N]
         self.predicted = result.predicted.copy()  # [N]
+        self.labelled = result.labelled.copy()  # [N]; a rejected category takes its labels with it
         given = result.reviewed
         self.reviewed = np.zeros(len(self.assigned), bool) if given is None else given.copy()
         self.nowhere = np.zeros(len(self.assigned), bool)  # marked by decisions
@@ -140,7 +141,7 @@ class State:
         self._set(at, decision, "rejected", status="rejected")
         self.predicted[self.predicted == at] = nearest
         self._put(rows, nearest)
-        self.reviewed[rows] = False
+        self.reviewed[rows] = self.labelled[rows] = False
         self.nowhere[rows] = True
 
     def rename(self, decision: Decision) -> None:
@@ -254,7 +255,7 @@ class State:
     def _add(self, id_: str, part: Part, rows: np.ndarray, parent: int, decision: Decision) -> None:
         """Add a part of a category as a category of its own."""
         old = self.entries[parent]
-        labelled = bool(old.has_labels and self.result.labelled[rows].any())
+        labelled = bool(old.has_labels and self.labelled[rows].any())
         category = Category(
             id=id_,
             name=part.name or "",  # generated at the end
