@@ -30,9 +30,9 @@ from newfound.lineage import id_of_number
 from newfound.report import write_report
 from newfound.report.data import prepare
 from newfound.report.findings import findings
+from newfound.report.findings.shape import parts
 from newfound.report.page import page
 from newfound.report.sample import SAMPLE, map_sample, quotas
-from newfound.report.shape import parts
 from newfound.report.shown import UNSEEN, embedded, shown
 from newfound.result import Result
 from newfound.storage.run_folder import read_run
@@ -532,7 +532,8 @@ class TestPage:
         }
         assert policy == (
             f"default-src 'none'; script-src 'sha256-{digest['script']}'; "
-            f"style-src 'sha256-{digest['style']}'; base-uri 'none'; form-action 'none'"
+            f"style-src 'sha256-{digest['style']}'; connect-src 'none'; "
+            "base-uri 'none'; form-action 'none'"
         )
 
     def test_page_has_no_external_links(self, pages: list[str]) -> None:

@@ -58,10 +58,11 @@ def read_dates(cells: Sequence[str]) -> np.ndarray:
     >>> read_dates(["2024-05-31 10:00", "31.05.2024", "1717113600", "soon"]).astype(str).tolist()
     ['2024-05-31', '2024-05-31', '2024-05-31', 'NaT']
     """
-    month_first = _is_month_first(cells)
+    place = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}  # many texts share a date
+    month_first = _is_month_first(list(place))
     known: dict[str, np.datetime64] = {}
     left: list[str] = []
-    for cell in dict.fromkeys(cells):
+    for cell in place:
         date = _date(cell, month_first)
         if date is not None:
             known[cell] = date
@@ -69,9 +70,9 @@ def read_dates(cells: Sequence[str]) -> np.ndarray:
             left.append(cell)
     known |= _by_pandas(left)
     missing = np.datetime64("NaT", "D")
-    dates = np.array([known.get(cell, missing) for cell in cells], dtype="datetime64[D]")
+    dates = np.array([known.get(cell, missing) for cell in place], dtype="datetime64[D]")
     dates[(dates < EARLIEST) | (dates > LATEST)] = missing
-    return dates
+    return dates[np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))]
 
 
 def _is_month_first(cells: Sequence[str]) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 from newfound.checking.check import Check
 from newfound.report.columns import time_and_columns
 from newfound.report.expectation import expectation
-from newfound.report.finding import Finding
-from newfound.report.findings import UNSURE, findings
+from newfound.report.findings import UNSURE, Finding, findings
 from newfound.report.overview import overview
 from newfound.report.recorded import estimate_curve, matching_table, settings, training_curves
 from newfound.report.sample import map_sample
@@ -27,12 +26,18 @@ EXAMPLE_BYTES = 2_500_000
 GRID = 65_535  # map coordinates are integers from 0 to this
 
 
-def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> dict[str, Any]:
+def prepare(
+    result: Result,
+    name: str = "RUN",
+    check: Check | None = None,
+    rows: np.ndarray | None = None,
+) -> dict[str, Any]:
     """Return the data of the page; every string in it is ready to be shown.
 
     `name` is the name of the run folder in the commands on the page, `check` the result of
-    `newfound check`.
+    `newfound check`, `rows` the texts on the map (default: `page_rows`).
     """
+    rows = page_rows(result) if rows is None else rows
     found = findings(result)
     page = {
         **overview(result, found, name),
@@ -45,8 +50,38 @@ def prepare(result: Result, name: str = "RUN", check: Check | None = None) -> di
         "settings": settings(result, name),
     }
     room = max(BYTES, min(BYTES_MOST, BYTES_PER_TEXT * len(result.corpus))) - embedded_size(page)
-    page["texts"] = _fitting(lambda n: _texts(result, n), TEXT_LIMITS, room)
+    page["texts"] = _fitting(lambda n: _texts(result, rows, n), TEXT_LIMITS, room)
     return page
+
+
+def changing(result: Result, rows: np.ndarray) -> dict[str, Any]:
+    """Return the part of the data that changes with decisions, for a page with these texts."""
+    rows = _placed(result, rows)
+    return {
+        "title": overview(result, [], "")["title"],
+        "categories": _categories(result, EXAMPLE_LIMITS[1]),
+        "category": result.assigned[rows].tolist(),
+        "outside": _outside(result, rows),
+    }
+
+
+def page_rows(result: Result) -> np.ndarray:
+    """Return the rows of the texts on the page: all, or a sample of very many."""
+    sample = map_sample(result.assigned, int(result.config.get("seed") or 0))
+    return np.arange(len(result.corpus)) if sample is None else sample
+
+
+def _placed(result: Result, rows: np.ndarray) -> np.ndarray:
+    """Return those of the rows that have a position on the map."""
+    return rows[np.isfinite(result.map_positions[rows]).all(axis=1)]
+
+
+def _outside(result: Result, rows: np.ndarray) -> list[int]:
+    """Return the positions among `rows` of the texts that fit nowhere."""
+    if result.fits_nowhere is None:
+        return []
+    found: list[int] = np.flatnonzero(result.fits_nowhere[rows]).tolist()
+    return found
 
 
 def _fitting(build: Callable[[int], Any], limits: tuple[int, ...], room: int) -> Any:
@@ -137,11 +172,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _texts(result: Result, limit: int) -> dict[str, Any]:
+def _texts(result: Result, rows: np.ndarray, limit: int) -> dict[str, Any]:
     """Return the texts on the map, column by column."""
-    sample = map_sample(result.assigned, int(result.config.get("seed") or 0))
-    chosen = np.arange(len(result.corpus)) if sample is None else sample
-    placed = chosen[np.isfinite(result.map_positions[chosen]).all(axis=1)]
+    placed = _placed(result, rows)
     x, y = _grid(result.map_positions[placed])
     probability = result.probability[placed]
     percents = np.where(np.isfinite(probability), np.round(probability * 100), -1)
@@ -161,8 +194,9 @@ def _texts(result: Result, limit: int) -> dict[str, Any]:
         "given": "".join("01"[given] for given in result.labelled[placed].astype(int)),
         "predicted": {int(at): int(result.predicted[placed[at]]) for at in differs},
         "total": len(result.corpus),
-        "sampled": sample is not None,
-        "unplaced": len(chosen) - len(placed),
+        "outside": _outside(result, placed),
+        "sampled": len(rows) < len(result.corpus),
+        "unplaced": len(rows) - len(placed),
     }
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from newfound.report.finding import Finding, percent
-from newfound.report.findings import UNSURE, pile_probability
+from newfound.report.findings import UNSURE, Finding, percent, pile_probability
 from newfound.report.shown import NAME, shown
 from newfound.result import Result
 from newfound.wording import plural

@@ -9,7 +9,8 @@ const RAMPS = {
   dark: ["#7a6fd0", "#6a93e0", "#55b4d8", "#4fcbb0", "#8fd67a", "#cdd85a", "#f2c94c", "#f59a62"],
 };
 const PAD = 26;
-const novelText = texts.category.map((at) => data.categories[at].kind === "novel");
+let novelText = [];
+const usedColours = new Map(); // by id of the category, so that a category keeps its colour
 const view = { zoom: 1, x: 0, y: 0, width: 0, height: 0, base: 1 };
 const shownKinds = { known: true, novel: true };
 let chosen = -1; // category
@@ -18,6 +19,7 @@ let pointed = -1; // text under the pointer or the keyboard
 let canvas, pen, sprites, spriteKey, centres, colours, box;
 
 function prepareMap() {
+  novelText = texts.category.map((at) => data.categories[at].kind === "novel");
   box = [Infinity, Infinity, -Infinity, -Infinity];
   const members = data.categories.map(() => []);
   for (let i = 0; i < count; i++) {
@@ -45,7 +47,9 @@ function spreadColours() {
       const away = Math.hypot(centres[at].x - centres[other].x, centres[at].y - centres[other].y);
       room[given[other]] = Math.min(room[given[other]], away);
     }
-    given[at] = room.indexOf(Math.max(...room));
+    const id = data.categories[at].id;
+    if (!usedColours.has(id)) usedColours.set(id, room.indexOf(Math.max(...room)));
+    given[at] = usedColours.get(id);
   });
   return given;
 }
@@ -179,6 +183,7 @@ function paintMap() {
   }
   pen.globalAlpha = 1;
   if (byId("map-names").checked) paintNames();
+  added.paint();
   if (pointed >= 0 && visible(pointed)) {
     const kind = novelText[pointed] ? "novel" : "known";
     trace(pen, kind, screenX(texts.x[pointed]), screenY(texts.y[pointed]), r + 4);

@@ -31,6 +31,7 @@ function textList(list, name, named) {
     } });
   const save = make("button", { type: "button", class: "quiet", onclick: () => download(matching, name) }, "Download");
   show();
+  frame.append(...[added.list(list, named)].filter(Boolean));
   if (list.length > 5) frame.append(make("div", { class: "list-tools" }, search, status, save));
   frame.append(items);
   if (texts.limit && list.length) {
@@ -44,7 +45,7 @@ function listed(list, named) {
   const more = make("button", { type: "button", class: "quiet more" }, "Show more");
   const add = () => {
     const from = items.childElementCount;
-    items.append(...list.slice(from, from + MORE).map((i) => make("li", { dir: "auto" },
+    items.append(...list.slice(from, from + MORE).map((i) => make("li", { dir: "auto" }, added.tick(i),
       make("span", { class: "text" }, texts.text[i]),
       named ? make("span", { class: "chips" }, pick(texts.category[i])) : null)));
     more.hidden = items.childElementCount >= list.length;

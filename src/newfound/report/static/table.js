@@ -14,21 +14,12 @@ const tableState = { sort: "size", down: true, kind: "all", words: "", flagged: 
 let tableRows = [];
 
 function startTable() {
-  data.categories.forEach((category, at) => {
-    category.flags = data.findings.filter((finding) => finding.items.some((item) => item[0] === at))
-      .map((finding) => WARNING[finding.kind] || "Check");
-    const texts = [...category.examples, ...category.border]
-      .map((text) => (Array.isArray(text) ? text[0] : text));
-    category.haystack = [category.name, ...category.keywords, ...texts].join("\n").toLowerCase();
-  });
   fill("table-head", COLUMNS.map((column) => make("th", { scope: "col", "data-key": column.key },
     make("button", { type: "button", onclick: () => sortTable(column.key) }, column.name))));
   fill("table-sort", COLUMNS.map((column) => make("option", { value: column.key }, column.name)));
   fill("table-kinds", KINDS.map(([kind, name]) => make("button", {
     type: "button", "data-kind": kind, onclick: () => { tableState.kind = kind; filterTable(); },
   }, name)));
-  const most = Math.max(1, ...data.categories.map((category) => category.size));
-  tableRows = data.categories.map((category, at) => tableRow(category, at, most));
   byId("table-sort").addEventListener("change", (event) => sortTable(event.target.value));
   byId("table-filter").addEventListener("input", (event) => {
     tableState.words = event.target.value.trim().toLowerCase();
@@ -38,6 +29,19 @@ function startTable() {
     tableState.flagged = event.target.checked;
     filterTable();
   });
+  drawTable();
+}
+
+function drawTable() {
+  data.categories.forEach((category, at) => {
+    category.flags = data.findings.filter((finding) => finding.items.some((item) => item[0] === at))
+      .map((finding) => WARNING[finding.kind] || "Check");
+    const texts = [...category.examples, ...category.border]
+      .map((text) => (Array.isArray(text) ? text[0] : text));
+    category.haystack = [category.name, ...category.keywords, ...texts].join("\n").toLowerCase();
+  });
+  const most = Math.max(1, ...data.categories.map((category) => category.size));
+  tableRows = data.categories.map((category, at) => tableRow(category, at, most));
   showOrder();
   filterTable();
 }
@@ -56,7 +60,7 @@ function tableRow(category, at, most) {
       said(category.name)),
     make("span", { class: "hint words" },
       category.keywords.slice(0, 6).flatMap((word, i) => [i ? ", " : "", said(word)]))),
-  cell("Kind", badge(category.kind)),
+  cell("Kind", badge(category.kind), decided(category)),
   cell("Texts", make("span", { class: "amount" }, number(category.size),
     make("span", { class: "hint" }, ` ${percent(category.share)}`)),
   make("span", { class: "track", "aria-hidden": "true" }, bar), sparkline(category)),
@@ -101,7 +105,7 @@ function showOrder() {
   const order = data.categories.map((_, at) => at).sort((a, b) =>
     sign * compare(of(data.categories[a]), of(data.categories[b]))
       || data.categories[b].size - data.categories[a].size);
-  byId("table-body").append(...order.map((at) => tableRows[at]));
+  byId("table-body").replaceChildren(...order.map((at) => tableRows[at]));
   for (const head of byId("table-head").children) {
     if (head.dataset.key !== tableState.sort) head.removeAttribute("aria-sort");
     else head.setAttribute("aria-sort", tableState.down ? "descending" : "ascending");

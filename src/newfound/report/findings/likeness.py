@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, percent
-from newfound.report.shape import parts
+from newfound.report.findings.finding import Finding, Item, percent
+from newfound.report.findings.shape import parts
 from newfound.result import Result
 from newfound.wording import plural
 

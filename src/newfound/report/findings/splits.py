@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from newfound.report.finding import Finding, Item, percent
+from newfound.report.findings.finding import Finding, Item, percent
 from newfound.result import Result
 from newfound.wording import plural
 

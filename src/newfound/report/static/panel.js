@@ -140,7 +140,8 @@ function showPanel() {
   const category = data.categories[chosen];
   fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
     make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
-  make("h3", { class: "name" }, said(category.name)), about(chosen), allTexts(chosen));
+  make("h3", { class: "name" }, said(category.name)), decided(category), added.panel(chosen),
+  about(chosen), allTexts(chosen));
 }
 
 function unchosen() {

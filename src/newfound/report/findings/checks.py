@@ -5,16 +5,16 @@ from collections.abc import Callable
 import numpy as np
 
 from newfound.encoding.languages import better_encoder, share_not_served
-from newfound.report.finding import Finding, Item, percent
-from newfound.report.fits import fits_nowhere
-from newfound.report.likeness import (
+from newfound.report.findings.finding import Finding, Item, percent
+from newfound.report.findings.fits import fits_nowhere
+from newfound.report.findings.likeness import (
     far_from_labels,
     labels_doubted,
     looks_like_two,
     same_as_known,
     unsure_categories,
 )
-from newfound.report.splits import split_known
+from newfound.report.findings.splits import split_known
 from newfound.result import Result
 from newfound.wording import plural
 

@@ -81,19 +81,10 @@ function overTime(category) {
 }
 
 // One section per category. There can be many, so each is filled when it is opened.
+let eachParts = [];
 function startEach() {
-  const parts = data.categories.map((category, at) => {
-    const part = make("details", { id: `category-${at}`, class: "each" },
-      make("summary", {}, badge(category.kind), make("span", { class: "name" }, said(category.name)),
-        make("span", { class: "hint" }, plural(category.size, "text")),
-        make("span", { class: "hint words" },
-          category.keywords.slice(0, 4).flatMap((word, i) => [i ? ", " : "", said(word)]))));
-    part.addEventListener("toggle", () => part.open && fillPart(part, at));
-    return part;
-  });
-  const order = data.categories.map((_, at) => at).sort(byKindAndSize);
-  fill("each-list", order.map((at) => parts[at]));
-  const setAll = (open) => parts.forEach((part, at) => {
+  drawEach();
+  const setAll = (open) => eachParts.forEach((part, at) => {
     if (open) fillPart(part, at);
     part.open = open;
   });
@@ -106,11 +97,25 @@ function startEach() {
   });
   let closed = [];
   window.addEventListener("beforeprint", () => {
-    closed = [...parts, byId("settings-json")].filter((part) => part && !part.open);
+    closed = [...eachParts, byId("settings-json")].filter((part) => part && !part.open);
     setAll(true);
     closed.forEach((part) => (part.open = true));
   });
   window.addEventListener("afterprint", () => closed.forEach((part) => (part.open = false)));
+}
+
+function drawEach() {
+  eachParts = data.categories.map((category, at) => {
+    const part = make("details", { id: `category-${at}`, class: "each" },
+      make("summary", {}, badge(category.kind), make("span", { class: "name" }, said(category.name)),
+        make("span", { class: "hint" }, plural(category.size, "text")),
+        make("span", { class: "hint words" },
+          category.keywords.slice(0, 4).flatMap((word, i) => [i ? ", " : "", said(word)]))));
+    part.addEventListener("toggle", () => part.open && fillPart(part, at));
+    return part;
+  });
+  const order = data.categories.map((_, at) => at).sort(byKindAndSize);
+  fill("each-list", order.map((at) => eachParts[at]));
 }
 
 function fillPart(part, at) {

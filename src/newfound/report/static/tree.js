@@ -1,10 +1,8 @@
 // Groups of look-alikes, as a tree that opens level by level.
 function startTree() {
   const levels = data.categories[0]?.groups.length ?? 0;
-  if (!levels) {
-    byId("tree").remove();
-    return;
-  }
+  byId("tree").hidden = !levels;
+  if (!levels) return;
   const all = data.categories.map((_, at) => at);
   fill("tree-body", branches(all, levels));
 }

@@ -2,6 +2,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const texts = data.texts;
 const count = texts.text.length;
+// The review page adds its own parts to panels, lists and the map; the report adds nothing.
+const added = { panel: () => null, list: () => null, tick: () => null, paint: () => {} };
 const byId = (id) => document.getElementById(id);
 
 // make("p", {class: "hint", onclick: f}, "text", child, [children])
@@ -45,6 +47,10 @@ const distance = (value) => (value === null ? "–" : value.toFixed(2));
 const kindWord = (kind) => (kind === "known" ? "Known" : "Novel");
 const badge = (kind) =>
   make("span", { class: `badge ${kind}` }, make("span", { class: `mark ${kind}` }), kindWord(kind));
+
+// What a person decided on a category.
+const decided = (category) => (category.status === "accepted"
+  ? make("span", { class: "decided" }, "Accepted") : null);
 
 const cut = (text, length) =>
   text.length > length ? Array.from(text).slice(0, length - 1).join("") + "…" : text;

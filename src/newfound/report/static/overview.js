@@ -7,9 +7,11 @@ function startOverview() {
     make("div", {}, make("dt", {}, name), make("dd", { class: "value" }, value),
       make("dd", { class: "note" }, note))));
   fill("bar", partsBar());
-  fill("steps", make("h3", {}, "What to do next"), make("ol", {}, data.steps.map(step)));
+  showSteps();
   startFindings();
 }
+
+const showSteps = () => fill("steps", make("h3", {}, "What to do next"), make("ol", {}, data.steps.map(step)));
 
 function partsBar() {
   const total = data.bar.reduce((sum, part) => sum + part.texts, 0) || 1;
