@@ -17,6 +17,7 @@ from support.small_texts import everything_under
 
 from newfound.errors import InputError
 from newfound.files import atomic, swapping, write_atomically, write_folder, write_json, write_text
+from newfound.files.leftovers import make_temporary
 
 
 def full_disk() -> OSError:
@@ -426,3 +427,22 @@ def test_errors_name_the_folder_that_the_user_gave(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught, write_folder(tmp_path / "run", "done") as new:
         write_text(new / "no" / "file", "x")
     assert str(caught.value).startswith(f"cannot write {tmp_path}/run/no/file: No such file")
+
+
+def test_temporary_folder_that_another_process_removed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def make(*arguments: Any) -> Path:
+        # A process that looks for left-overs finds a new folder before its owner has locked it.
+        made.append(make_temporary(*arguments))
+        if len(made) == 1:
+            made[0].rmdir()
+        return made[-1]
+
+    monkeypatch.setattr("newfound.files.leftovers.make_temporary", make)
+    write_text(tmp_path / "file.txt", "whole")
+    assert (tmp_path / "file.txt").read_text() == "whole"
+    assert len(made) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]

@@ -98,14 +98,14 @@ def test_any_number_of_workers_gives_the_same_answers(
 
 
 def test_workers_killed_at_ten_random_moments_cost_nothing(small_run: Path, tmp_path: Path) -> None:
-    shards = put_shards(tmp_path / "shards", 40, 4000)
+    shards = put_shards(tmp_path / "shards", 80, 4000)
     out = tmp_path / "out"
     draw = random.Random(0)
     process = started(arguments(small_run, shards, out, 2))
     killed = 0
     victim = psutil.Process(process.pid)
     while killed < 10 and process.poll() is None:
-        time.sleep(draw.uniform(0.1, 2.0))
+        time.sleep(draw.uniform(0.1, 1.5))
         alive = workers_of(victim)
         if alive:
             draw.choice(alive).kill()
@@ -113,7 +113,7 @@ def test_workers_killed_at_ten_random_moments_cost_nothing(small_run: Path, tmp_
     printed, problems = process.communicate(timeout=300)
     assert killed == 10
     assert process.returncode == 0, problems
-    assert printed.startswith(f"{sum(4000 + i for i in range(40)):,} texts in 40 shards: ")
+    assert printed.startswith(f"{sum(4000 + i for i in range(80)):,} texts in 80 shards: ")
     check_counts(out, shards)
 
 
@@ -231,15 +231,11 @@ def test_a_missing_cluster_is_one_sentence(
     words = arguments(small_run, shards, tmp_path / "out", 1)
     done = subprocess.run(
         [sys.executable, "-m", "newfound", *words],
-        env={
-            **os.environ,
-            "RAY_ADDRESS": "127.0.0.1:1",
-            "RAY_gcs_rpc_server_connect_timeout_s": "1",
-        },
+        env={**os.environ, "RAY_ADDRESS": "127.0.0.1:1"},
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=60,
     )
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("newfound: ")]

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark need
 
 
 def test_spark_gives_the_answers_of_the_command(
-    small_run: Path, shards: list[Path], expected: Path, tmp_path: Path
+    small_run: Path,
+    shards: list[Path],
+    expected: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     spark = (

@@ -130,7 +130,11 @@ def folder_lock(folder: Path) -> Iterator[bool | None]:
     if os.name == "nt":
         yield None
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:  # removed by another process before it could be opened
+        yield False
+        return
     try:
         held = try_lock(handle)
         yield held if held is None else held and same_file(handle, folder)

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,6 +23,7 @@ from newfound.errors import InputError, reason
 
 ADDRESS = "RAY_ADDRESS"
 ATTEMPTS = 5  # workers that an item may cost
+CONNECTING = 10  # seconds in which the head of a cluster must answer
 OBJECTS = 100 * 2**20  # bytes of Ray's object store: items and results are small
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -130,6 +132,7 @@ class _Pool:
         gpus = int(available.get("GPU", 0))
         self.gpu = gpus > 0 if gpu is None else gpu
         count = workers or (gpus if self.gpu else int(available.get("CPU", 1))) or 1
+        self.count = min(count, len(items))
         needs: dict[str, Any] = {"num_cpus": 1, "num_gpus": 1 if self.gpu else 0}
         self.actor = ray.remote(max_restarts=0, **needs)(_Worker)
         self.work = ray.put(work)
@@ -137,7 +140,7 @@ class _Pool:
         self.losses: Counter[int] = Counter()
         self.loading_losses = 0
         self.running: dict[Any, tuple[Any, int | None]] = {}  # item None: loading
-        for _ in range(min(count, len(items))):
+        for _ in range(self.count):
             self._start()
 
     def results(self) -> Iterator[tuple[int, Any]]:
@@ -176,7 +179,7 @@ class _Pool:
         """Let another worker take the item of a lost one; return Lost if it cost too many."""
         if position is None:
             self.loading_losses += 1
-            if self.loading_losses > ATTEMPTS:
+            if self.loading_losses > ATTEMPTS * self.count:
                 raise InputError(
                     f"workers of Ray end while they load the model ({reason(error)}); start fewer "
                     "with --workers, or give them more memory"
@@ -184,7 +187,7 @@ class _Pool:
             return None
         self.losses[position] += 1
         if self.losses[position] < ATTEMPTS:
-            self.waiting.appendleft(position)
+            self.waiting.append(position)  # last: if it is to blame, the others come first
             return None
         return Lost(ATTEMPTS)
 
@@ -207,6 +210,8 @@ def cluster(workers: int | None) -> Iterator[Any]:
     if ray.is_initialized():  # the caller's own connection stays open
         yield ray
         return
+    if address:
+        _check_reachable(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     folder = None
     if not address:
@@ -228,8 +233,7 @@ def cluster(workers: int | None) -> Iterator[Any]:
         except (ConnectionError, RuntimeError, TimeoutError, ValueError, OSError) as error:
             place = f"the cluster at {ADDRESS}={address}" if address else "Ray"
             raise InputError(
-                f"{place} cannot be reached or started ({reason(error)}); check the address with "
-                "`ray status`"
+                f"{place} cannot be reached or started ({reason(error)}); `ray status` tells more"
             ) from error
         finally:
             _restore(handlers)
@@ -240,13 +244,29 @@ def cluster(workers: int | None) -> Iterator[Any]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def _check_reachable(address: str) -> None:
+    """Raise InputError if nothing answers at HOST:PORT, for which Ray would wait for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or "/" in host or not port.isdigit():  # "auto", or ray://HOST:PORT
+        return
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECTING):
+            return
+    except OSError as error:
+        raise InputError(
+            f"the cluster at {ADDRESS}={address} cannot be reached ({error}); check the address "
+            "with `ray status`, or unset the variable to use this machine alone"
+        ) from error
+
+
 def alone() -> dict[str, str]:
     """Return environment variables for Ray on this machine only."""
     return {
         "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to Ray's authors
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listens on 127.0.0.1, on every system
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),  # otherwise Ray keeps one in the home folder
+        # Without one, Ray keeps it in the home folder. A process cannot change it.
+        "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32),
     }
 
 
