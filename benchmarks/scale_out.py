@@ -88,8 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every way and append the line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale_out", description=__doc__)
     parser.add_argument("data", type=Path, help="folder of the data sets")
-    parser.add_argument("--texts", type=int, default=32_000)
-    parser.add_argument("--shards", type=int, default=32)
+    parser.add_argument("--texts", type=int, default=12_000)
+    parser.add_argument("--shards", type=int, default=24)
     options = parser.parse_args(arguments)
     import torch
 

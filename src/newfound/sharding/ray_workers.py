@@ -12,10 +12,11 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -87,7 +88,8 @@ def call_on_ray(
     """
     if not items:
         return
-    with cluster(workers) as ray:
+    # Ray prints what becomes of workers, also to standard output, which has the results.
+    with redirect_stdout(sys.stderr), cluster(workers) as ray:
         yield from _Pool(ray, work, items, workers, gpu).results()
 
 
