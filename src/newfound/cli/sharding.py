@@ -50,7 +50,7 @@ def predict_into_folder(options: argparse.Namespace) -> int:
         device=device,
         outside=outside,
         false_alarms=false_alarms,
-        int8=options.int8,
+        int8=bool(options.int8),  # never left open: a folder must not mix two precisions
         trust_remote_code=options.trust_remote_code,
     )
     if options.int8:  # converted once, before workers begin
