@@ -13,6 +13,7 @@ from benchmarks.rendering.tables.forecasts import forecasts_table
 from benchmarks.rendering.tables.libraries import libraries_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
+from benchmarks.rendering.tables.reviewing import reviewing_table
 from benchmarks.rendering.tables.scale_out import scale_out_table
 from benchmarks.rendering.tables.speed import gpu_table, speed_table
 from benchmarks.rendering.tables.summary import summary_table
@@ -114,6 +115,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "calibration": calibration_table(lines),
         "torture": torture_table(lines),
         "scale_out": scale_out_table(lines),
+        "reviewing": reviewing_table(lines),
     }
 
 
