@@ -11,6 +11,7 @@ from benchmarks.rendering.tables.ablations import ablation_table
 from benchmarks.rendering.tables.calibration import calibration_table
 from benchmarks.rendering.tables.forecasts import forecasts_table
 from benchmarks.rendering.tables.libraries import libraries_table
+from benchmarks.rendering.tables.long_texts import long_texts_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
 from benchmarks.rendering.tables.reviewing import reviewing_table
@@ -111,6 +112,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "summary": summary_table(lines),
         "gpu": gpu_table(lines),
         "libraries": libraries_table(lines),
+        "long-texts": long_texts_table(lines),
         "forecasts": forecasts_table(lines),
         "calibration": calibration_table(lines),
         "torture": torture_table(lines),

@@ -86,7 +86,12 @@ class RunConfig:
     trust_remote_code: bool = setting(
         False, "run code that comes with the encoder; only for encoders whose author you trust"
     )
-    max_tokens: int = setting(128, "longer texts are truncated to this many tokens", low=3)
+    max_tokens: int | None = setting(
+        None,
+        "use only the first so many tokens of each text (default: all; texts longer than the "
+        "encoder reads at once are split into parts)",
+        low=3,
+    )
     validation_share: float = setting(
         0.15,
         "share of the labelled texts of each category that is held out and decides when training "

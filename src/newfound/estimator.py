@@ -70,8 +70,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         encoder's own prompt for clustering, if it has one. The encoder stays frozen.
     trust_remote_code : bool, default False
         Whether to run code that comes with the encoder; only for encoders whose author you trust.
-    max_tokens : int, default 128
-        Longer texts are truncated to this many tokens.
+    max_tokens : int or None, default None
+        Use only the first so many tokens of each text. None uses all: a text longer than the
+        encoder reads at once is split into overlapping parts, whose vectors are averaged.
     validation_share : float, default 0.15
         Share of the labelled texts of each category that is held out and decides when training
         stops.
@@ -181,7 +182,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         pooling: str | None = None,
         prompt: str | None = None,
         trust_remote_code: bool = False,
-        max_tokens: int = 128,
+        max_tokens: int | None = None,
         validation_share: float = 0.15,
         cache: str | None = None,
         outside: float | None = None,

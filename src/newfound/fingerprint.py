@@ -44,7 +44,8 @@ def fingerprint(
     held_out = None if validation is None else [validation.texts, validation.labels]
     weights: list[Any] = [encoder.fingerprint]
     if isinstance(encoder, Encoder):
-        weights += [encoder.backbone.shape.to_dict(), encoder.pooling, encoder.max_tokens]
+        weights += [encoder.backbone.shape.to_dict(), encoder.pooling]
+        weights += [encoder.max_tokens, encoder.limit]
         weights.append(encoder.tokenizer.to_str())
     parts = {
         "texts": corpus.texts,

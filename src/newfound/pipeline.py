@@ -250,6 +250,7 @@ def _result(
         seconds=_rounded(stages.seconds),
         notes=(*notes, *fitted.notes, *more),
         versions=versions(),
+        long_texts=stages.long_texts,
         environment=describe_environment(torch.device(model.device)),
     )
 

@@ -33,6 +33,8 @@ class Stages:
         Duration of each stage, in the order in which the stages began.
     notes : list of str
         What the user should know about the stages, such as a damaged cache.
+    long_texts : int or None
+        Texts that are longer than the encoder reads at once; None if none was tokenised.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Stages:
         self.checkpoints = checkpoints or Checkpoints()
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []
+        self.long_texts: int | None = None
 
     def note(self, text: str) -> None:
         """Keep a sentence for the user, which the result of the run will hold, once."""

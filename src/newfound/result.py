@@ -91,6 +91,9 @@ class Result:
         size; None if the run is no refit.
     lineage : Lineage
         Which ids of categories have been given in this run and those that it is derived from.
+    long_texts : int or None
+        Number of texts that were split into parts, or truncated by `max_tokens`; None if the
+        encoder's own tokens were not counted, and in a run of an earlier version.
     """
 
     corpus: Corpus
@@ -116,6 +119,7 @@ class Result:
     scores: Mapping[str, float | None] | None = None
     command: str | None = None
     languages: "Languages | None" = None
+    long_texts: int | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     lineage: Lineage = field(default_factory=Lineage)
     reviewed: np.ndarray | None = None

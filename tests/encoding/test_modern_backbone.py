@@ -66,7 +66,7 @@ def test_packed_texts_equal_texts_in_rows(folder: Path) -> None:
     assert grids[0][0] < 6  # several texts in a row
     with torch.inference_mode():
         packed = model.from_states(
-            *tokens.packed(Batch(rows, torch.from_numpy(places[0]), grids[0]))
+            *tokens.packed(Batch(rows, rows, torch.from_numpy(places[0]), grids[0]))
         )
         apart = model.from_states(*tokens.padded(rows, 30))
     assert torch.allclose(packed, apart, atol=1e-5)

@@ -137,6 +137,7 @@ def run_value(folder: Path, result: "Result") -> dict[str, Any]:
         "scores": result.scores,
         "fits_nowhere": None if result.fits_nowhere is None else int(result.fits_nowhere.sum()),
         "languages": None if result.languages is None else result.languages.to_dict(),
+        "long_texts": result.long_texts,
         "seconds": {"total": round(sum(result.seconds.values()), 3), **result.seconds},
         "settings": result.config,
         "device": result.device,

@@ -5,7 +5,7 @@ random, so their texts differ in length: these are packed into a grid, several t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,36 @@ import torch
 from torch import Tensor
 
 from newfound.devices import plain
+from newfound.encoding.parts import MOST_CHARACTERS, Parts, parts_of
 
 NARROWEST = 48  # cells per row; narrower rows hold too few texts to be filled well
 ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape needs its own CUDA graph
 OUTSIDE = 2**40  # marks rows that a batch does not have
 CHARACTERS_PER_TOKEN = 200  # of a text that are looked at first
-MOST_CHARACTERS = 2**20  # of a text that are looked at
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different lengths in one tensor: token ids [T] or hidden states [T, width]."""
+    """Rows of different lengths in one tensor: token ids [T] or hidden states [T, width].
+
+    Attributes
+    ----------
+    values : Tensor of shape [T, ...]
+    starts : Tensor of shape [R], int64
+        On the device of `values`.
+    lengths : ndarray of shape [R], int64
+        On the CPU, where batches are planned.
+    parts : Parts, optional
+        Which rows are parts of the same text; by default each row is a text.
+    long : int
+        Texts that were split or truncated.
+    """
 
     values: Tensor
-    starts: Tensor  # [N] int64, on the device of `values`
-    lengths: np.ndarray  # [N] int64, on the CPU, where batches are planned
+    starts: Tensor
+    lengths: np.ndarray
+    parts: Parts | None = None
+    long: int = 0
 
     @classmethod
     def from_lengths(cls, values: Tensor, lengths: np.ndarray) -> "Ragged":
@@ -38,9 +53,24 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def texts(self) -> np.ndarray:
+        """The text of each row [R]."""
+        return np.arange(len(self)) if self.parts is None else self.parts.texts
+
+    @property
+    def n_texts(self) -> int:
+        """Number of texts."""
+        return len(self) if self.parts is None else len(self.parts)
+
+    def digested(self) -> list[bytes]:
+        """Return all that a hash of the rows has to cover."""
+        parts = [] if self.parts is None else [self.parts.counts.tobytes()]
+        return [self.lengths.tobytes(), self.values.cpu().numpy().tobytes(), *parts]
+
     def to(self, device: torch.device) -> "Ragged":
         """Return a copy on the device."""
-        return Ragged(self.values.to(device), self.starts.to(device), self.lengths)
+        return replace(self, values=self.values.to(device), starts=self.starts.to(device))
 
     def padded(self, rows: Tensor, width: int) -> tuple[Tensor, Tensor]:
         """Return the given rows as (values [B, width, ...], mask [B, width]).
@@ -65,9 +95,9 @@ class Ragged:
         # The last text that begins at or before a cell, and the offset of the cell in it
         slot = order[torch.searchsorted(batch.places[order], cells, right=True) - 1]
         offset = cells - batch.places[slot]
-        lengths = self._device_lengths()[batch.rows]
+        lengths = self._device_lengths()[batch.parts]
         real = offset < lengths[slot]
-        index = (self.starts[batch.rows][slot] + offset).clamp(max=len(self.values) - 1)
+        index = (self.starts[batch.parts][slot] + offset).clamp(max=len(self.values) - 1)
         return self.values[index].unflatten(0, batch.grid), Cells(
             torch.where(real, slot, -1).view(batch.grid),
             torch.where(real, offset, 0).view(batch.grid),
@@ -85,17 +115,23 @@ class Batch:
     """Texts of one training step, and the cells of their tokens in a grid."""
 
     rows: Tensor  # [B] row numbers of the texts
+    parts: Tensor  # [B] row numbers of their tokens: other ones only where texts have parts
     places: Tensor  # [B] cell of each text's first token, counted row by row
     grid: tuple[int, int]  # rows and width
 
     @classmethod
     def of(cls, rows: Tensor) -> "Batch":
         """Return a batch without a grid, for inputs that are not tokens."""
-        return cls(rows, rows.new_zeros(0), (0, 0))
+        return cls(rows, rows, rows.new_zeros(0), (0, 0))
 
     def to(self, device: torch.device) -> "Batch":
         """Return a copy on the device."""
-        return Batch(self.rows.to(device), self.places.to(device), self.grid)
+        rows, parts, places = (t.to(device) for t in (self.rows, self.parts, self.places))
+        return Batch(rows, parts, places, self.grid)
+
+    def clone(self) -> "Batch":
+        """Return a copy."""
+        return Batch(self.rows.clone(), self.parts.clone(), self.places.clone(), self.grid)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,7 +175,7 @@ class Cells:
         return (self.slot >= start) & (self.slot < stop)
 
 
-def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
+def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int, limit: int = 0) -> Ragged:
     """Tokenise texts.
 
     Parameters
@@ -147,25 +183,46 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Ragged:
     tokenizer : tokenizers.Tokenizer
     texts : sequence of str
     max_tokens : int
-        Longer texts are truncated; special tokens count. What comes after a million characters is
+        Most tokens of a row; special tokens count.
+    limit : int
+        Tokens of a text that are used. A text with more than `max_tokens` is truncated unless the
+        limit is higher, and split into parts otherwise. What comes after a million characters is
         not looked at.
 
     Returns
     -------
     Ragged
-        Token ids of each text.
+        Token ids of each text, or of each part of it.
     """
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     # The tokenizer truncates last, and needs a hundred bytes of memory per character of a text.
     most = CHARACTERS_PER_TOKEN * max_tokens
-    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast([t[:most] for t in texts])]
+    encoded = tokenizer.encode_batch_fast([text[:most] for text in texts])
+    ids, long = [encoding.ids for encoding in encoded], []
     for row, text in enumerate(texts):
         size = most
         # Thousands of spaces give few tokens.
         while size < min(len(text), MOST_CHARACTERS) and len(ids[row]) < max_tokens:
             size *= 8
-            ids[row] = tokenizer.encode(text[:size]).ids
+            encoded[row] = tokenizer.encode(text[:size])
+            ids[row] = encoded[row].ids
+        if len(ids[row]) == max_tokens and encoded[row].overflowing:
+            long.append(row)
+    parts = None
+    if long and limit > max_tokens:
+        tokenizer.no_truncation()
+        whole = [[row] for row in ids]
+        found = parts_of(tokenizer, [texts[row] for row in long], max_tokens, limit)
+        for row, split in zip(long, found, strict=True):
+            whole[row] = split
+        parts = Parts(np.fromiter(map(len, whole), np.int64, len(whole)))
+        ids = [part for text in whole for part in text]
+    return replace(_ragged(ids), parts=parts, long=len(long))
+
+
+def _ragged(ids: list[list[int]]) -> Ragged:
+    """Return lists of token ids as one tensor."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     flat = np.fromiter((token for row in ids for token in row), np.int64, int(lengths.sum()))
     return Ragged.from_lengths(torch.from_numpy(flat), lengths)
@@ -212,17 +269,25 @@ def paired_batches(
     return np.concatenate([main, extra[: len(main)]], axis=1)
 
 
-def to_device(batches: np.ndarray, lengths: np.ndarray | None, device: torch.device) -> list[Batch]:
+def to_device(
+    batches: np.ndarray,
+    lengths: np.ndarray | None,
+    device: torch.device,
+    parts: Parts | None = None,
+) -> list[Batch]:
     """Return the batches of an epoch [batches, B] on the device, moved in one copy.
 
-    lengths [N] are the tokens per text; None if the inputs are not tokens.
+    lengths [R] are the tokens per row; None if the inputs are not tokens. With parts, one part of
+    each text is drawn.
     """
     rows = torch.from_numpy(batches).to(device)
     if lengths is None:
         return [Batch.of(part) for part in rows]
-    places, grids = pack(lengths[batches], rounding=ROUNDING[device.type])
+    chosen = batches if parts is None else parts.draw(batches)
+    drawn = rows if parts is None else torch.from_numpy(chosen).to(device)
+    places, grids = pack(lengths[chosen], rounding=ROUNDING[device.type])
     cells = torch.from_numpy(places).to(device)
-    return [Batch(*part) for part in zip(rows, cells, grids, strict=True)]
+    return [Batch(*part) for part in zip(rows, drawn, cells, grids, strict=True)]
 
 
 def pack(lengths: np.ndarray, *, rounding: int = 1) -> tuple[np.ndarray, list[tuple[int, int]]]:

@@ -14,6 +14,7 @@ from newfound.encoding.array_files import HEADER, Note, new_array, read_array, s
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
 from newfound.encoding.kept_batches import KeptBatches
+from newfound.encoding.parts import Parts
 from newfound.encoding.vectors.features import VectorFeatures
 from newfound.encoding.workers import run_batches
 from newfound.progress import Advance
@@ -31,15 +32,23 @@ class Inputs:
     states : Ragged or Tensor
         Token ids if nothing is frozen, hidden states of the last frozen layer, or pooled vectors
         [N, width] if all layers are frozen.
-    lengths : ndarray of shape [N]
-        Tokens per text.
+    lengths : ndarray of shape [R]
+        Tokens per row of `states`; of any value for pooled vectors.
     device : torch.device
         Device of the batches.
+    parts : Parts, optional
+        Which rows are parts of the same text; by default each row is a text.
     """
 
     states: Ragged | Tensor
     lengths: np.ndarray
     device: torch.device
+    parts: Parts | None = None
+
+    @property
+    def n_texts(self) -> int:
+        """Number of texts."""
+        return len(self.lengths if self.parts is None else self.parts)
 
     def batch(self, batch: Batch) -> tuple[Tensor, Cells | None]:
         """Return the states of a training batch and its cells (None for pooled vectors)."""
@@ -57,8 +66,8 @@ class Inputs:
         return states.to(self.device), mask.to(self.device)
 
     def batches(self, rows: np.ndarray) -> list[Batch]:
-        """Return the batches of an epoch [batches, B], packed and on the device."""
-        return to_device(rows, None if self.pooled else self.lengths, self.device)
+        """Return the batches of an epoch of texts [batches, B], packed and on the device."""
+        return to_device(rows, None if self.pooled else self.lengths, self.device, self.parts)
 
     @property
     def pooled(self) -> bool:
@@ -123,7 +132,9 @@ def run_frozen(
         return Inputs(torch.from_numpy(vectors).to(device), lengths, device)
     assert isinstance(model, EncoderFeatures)
     if model.frozen_layers < 0:
-        return Inputs(tokens.to(device), lengths, device)
+        return Inputs(tokens.to(device), lengths, device, tokens.parts)
+    if tokens.parts is not None and advance is not None:
+        advance = tokens.parts.counting_texts(advance)
     pooled = model.pooled
     shape = (len(tokens) if pooled else int(lengths.sum()), model.backbone.shape.width)
     fits = 2 * shape[0] * shape[1] <= memory_limit
@@ -150,10 +161,15 @@ def run_frozen(
 
 
 def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
-    """Return the states as inputs of the trainable layers."""
-    if pooled:
+    """Return the states as inputs of the trainable layers; pooled ones are averaged by text."""
+    parts = tokens.parts
+    if not pooled:
+        rows = Ragged.from_lengths(states, tokens.lengths)
+        return Inputs(rows, tokens.lengths, device, parts)
+    if parts is None:
         return Inputs(states, tokens.lengths, device)
-    return Inputs(Ragged.from_lengths(states, tokens.lengths), tokens.lengths, device)
+    mean = states.new_empty((len(parts), states.shape[1]))
+    return Inputs(parts.mean(states, mean), parts.counts, device)
 
 
 def _fill(
@@ -206,8 +222,8 @@ def _key(model: EncoderFeatures, tokens: Ragged) -> str:
         for weight in part.state_dict().values():
             digest.update(weight.detach().cpu().numpy().tobytes())
     digest.update(f"{model.frozen_layers} {model.encoder.pooling}".encode())
-    digest.update(tokens.lengths.tobytes())
-    digest.update(tokens.values.cpu().numpy().tobytes())
+    for content in tokens.digested():
+        digest.update(content)
     return digest.hexdigest()[:32]
 
 
@@ -239,13 +255,23 @@ def features_of(
     Tensor of shape [R, width]
     """
     model.eval()
-    rows = np.arange(len(inputs.lengths)) if rows is None else rows
+    rows = np.arange(inputs.n_texts) if rows is None else rows
+    parts = None
+    if inputs.parts is not None:  # their vectors are averaged before the head
+        parts, rows = inputs.parts.take(rows)
     raw = torch.empty(len(rows), model.width, device=model.device)
     lengths = np.ones_like(rows) if inputs.pooled else inputs.lengths[rows]
     for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
         index = torch.from_numpy(rows[part]).to(model.device)
-        states = inputs.padded(index, int(lengths[part].max()))
+        states, mask = inputs.padded(index, int(lengths[part].max()))
         with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda and not plain()):
-            found = model.from_states(*states)
+            if parts is None:
+                found = model.from_states(states, mask)
+            else:
+                assert isinstance(model, EncoderFeatures)
+                assert mask is not None
+                found = model.pooled_states(states, mask)
         raw[torch.from_numpy(part).to(model.device)] = found.float()
+    if parts is not None:
+        raw = model.head(parts.mean(raw))
     return model.finish(raw) if finished else raw

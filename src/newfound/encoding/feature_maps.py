@@ -5,7 +5,7 @@ in training and in prediction, so that cached and recomputed values are equal an
 gets the same category when it is predicted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,10 +15,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from newfound.encoding.architecture import MIN_POSITIONS, Architecture, check_backbone
-from newfound.encoding.batching import Cells, Ragged, plan_batches, tokenize
+from newfound.encoding.batching import Cells, Ragged, plan_batches
 from newfound.encoding.heads import HEADS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
 from newfound.encoding.modern_backbone import make_backbone
+from newfound.encoding.parts import MOST_TOKENS, Parts
 from newfound.encoding.weights import load_weights, parse_tensors
 from newfound.encoding.workers import run_batches
 from newfound.errors import DamagedFileError
@@ -32,6 +33,7 @@ from newfound.files import (
 from newfound.progress import Advance
 
 TOKEN_BUDGET = {"cpu": 768, "cuda": 65536}  # tokens per batch when encoding
+BLOCK = 8192  # averaged vectors that pass through the head at a time
 # Fields of encoder.json.
 SAVED: dict[str, type | tuple[type, ...]] = {
     "architecture": dict,
@@ -167,7 +169,11 @@ class EncoderFeatures(HeadFeatures):
         """Return raw features [B, width], which `finish` completes, from the result of `lower`."""
         if where is None:  # pooled already
             return self.head(states.float())
-        return self.head(pool(self.upper(states, where), where, self.encoder.pooling).float())
+        return self.head(self.pooled_states(states, where))
+
+    def pooled_states(self, states: Tensor, where: Tensor | Cells) -> Tensor:
+        """Return vectors [B, width] before the head, from the result of `lower`."""
+        return pool(self.upper(states, where), where, self.encoder.pooling).float()
 
     def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
         """Return the embeddings of token ids."""
@@ -183,20 +189,51 @@ class EncoderFeatures(HeadFeatures):
         """
         self.eval()
         tokens = tokens.to(self.device)
+        if tokens.parts is not None:
+            return self._encode_parts(tokens, tokens.parts, advance)
         features = torch.empty(len(tokens), self.outputs, device=self.device)
         frozen = torch.empty(len(tokens), self.width, device=self.device) if self.pooled else None
 
-        def encode(rows: np.ndarray) -> None:
-            index = torch.from_numpy(rows).to(self.device)
-            ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
-            states = self.lower(ids, mask)
+        def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
             if frozen is not None:
                 frozen[index] = states.float()
             features[index] = self.finish(self.from_states(states, None if self.pooled else mask))
 
-        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type])
-        run_batches(encode, batches, self.device, advance)
+        self._run(tokens, encode, advance)
         return features, frozen
+
+    def _encode_parts(
+        self, tokens: Ragged, parts: Parts, advance: Advance | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Do the work of `encode_tokens` where texts have parts."""
+        kind = torch.float16 if self.pooled else torch.float32
+        vectors = torch.empty(len(tokens), self.width, dtype=kind, device=self.device)
+
+        def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
+            vectors[index] = states if self.pooled else self.pooled_states(states, mask)
+
+        self._run(tokens, encode, advance and parts.counting_texts(advance))
+        mean = parts.mean(vectors)
+        if self.pooled:  # rounded as in the feature cache
+            mean = mean.half().float()
+        features = torch.cat([self.finish(self.head(some)) for some in mean.split(BLOCK)])
+        return features, mean if self.pooled else None
+
+    def _run(
+        self,
+        tokens: Ragged,
+        work: Callable[[Tensor, Tensor, Tensor], None],
+        advance: Advance | None,
+    ) -> None:
+        """Call `work` with the index, the frozen layers' output and the mask of every batch."""
+
+        def run(rows: np.ndarray) -> None:
+            index = torch.from_numpy(rows).to(self.device)
+            ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
+            work(index, self.lower(ids, mask), mask)
+
+        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type])
+        run_batches(run, batches, self.device, advance)
 
     @property
     def pooled(self) -> bool:
@@ -212,8 +249,7 @@ class EncoderFeatures(HeadFeatures):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Features, and the encoder's pooled vectors [N, width]; None if some layers learnt."""
         distinct = list(dict.fromkeys(texts))
-        tokens = tokenize(self.encoder.tokenizer, distinct, self.encoder.max_tokens)
-        features, frozen = self.encode_tokens(tokens, advance)
+        features, frozen = self.encode_tokens(self.encoder.tokens(distinct), advance)
         place = {text: i for i, text in enumerate(distinct)}
         rows = [place[text] for text in texts]
         return features.cpu().numpy()[rows], None if frozen is None else frozen.cpu().numpy()[rows]
@@ -232,6 +268,7 @@ class EncoderFeatures(HeadFeatures):
             "fingerprint": self.encoder.fingerprint,
             "pooling": self.encoder.pooling,
             "max_tokens": self.encoder.max_tokens,
+            "limit": self.encoder.limit,
             "head": self.head_name,
             "normalise": self.normalise,
             "frozen_layers": self.frozen_layers,
@@ -249,6 +286,9 @@ class EncoderFeatures(HeadFeatures):
             raise DamagedFileError("encoder.json names a head or a pooling that does not exist")
         if not MIN_POSITIONS <= settings["max_tokens"] <= shape.positions:
             raise DamagedFileError(f"encoder.json: 'max_tokens' cannot be {settings['max_tokens']}")
+        limit = settings.get("limit", 0)  # models of earlier versions truncate
+        if type(limit) is not int or not 0 <= limit <= MOST_TOKENS:
+            raise DamagedFileError(f"encoder.json: 'limit' cannot be {str(limit)[:40]!r}")
         if not -1 <= settings["frozen_layers"] <= shape.layers:
             raise DamagedFileError(f"encoder.json has {settings['frozen_layers']} frozen layers")
         tokenizer = parse_tokenizer(
@@ -268,6 +308,7 @@ class EncoderFeatures(HeadFeatures):
             tokenizer=tokenizer,
             pooling=settings["pooling"],
             max_tokens=settings["max_tokens"],
+            limit=limit,
             mask_id=None,
             special_ids=(),
             word_head=None,

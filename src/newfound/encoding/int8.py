@@ -102,19 +102,22 @@ class Int8Features:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Features, and the encoder's pooled vectors [N, width]; None if some layers learnt."""
         distinct = list(dict.fromkeys(texts))
-        encoder = self.original.encoder
-        tokens = tokenize(encoder.tokenizer, distinct, encoder.max_tokens)
-        pooled = np.empty((len(distinct), self.original.backbone.shape.width), np.float32)
+        tokens = self.original.encoder.tokens(distinct)
+        pooled = np.empty((len(tokens), self.original.backbone.shape.width), np.float32)
 
         def store(request: Any, rows: np.ndarray) -> None:
             pooled[rows] = request.get_output_tensor(0).data
 
         self._queue.set_callback(store)
+        if advance is not None and tokens.parts is not None:
+            advance = tokens.parts.counting_texts(advance)
         for rows, ids, mask in _batches(tokens, BUDGET):
             self._queue.start_async([ids, mask], rows)
             if advance:
                 advance(len(rows))
         self._queue.wait_all()
+        if tokens.parts is not None:
+            pooled = tokens.parts.mean(torch.from_numpy(pooled)).numpy()
         features = self.original.finish(self.original.head(torch.from_numpy(pooled))).numpy()
         place = {text: i for i, text in enumerate(distinct)}
         order = [place[text] for text in texts]
@@ -178,7 +181,8 @@ def quantise(original: EncoderFeatures, texts: Sequence[str]) -> Any:
     """Convert backbone and pooling to an OpenVINO model in int8, calibrated on `texts`."""
     openvino, nncf = _openvino(), _nncf()
     original.eval()
-    tokens = tokenize(original.encoder.tokenizer, texts, original.encoder.max_tokens)
+    encoder = original.encoder
+    tokens = tokenize(encoder.tokenizer, texts, encoder.max_tokens)  # the first part is enough
     # One text per sample, because padding would widen the ranges of activations.
     samples = [(ids, mask) for _, ids, mask in _batches(tokens, 1)]
     example = next((torch.from_numpy(i), torch.from_numpy(m)) for _, i, m in _batches(tokens, 64))

@@ -13,15 +13,16 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from newfound.encoding.architecture import check_backbone
+from newfound.encoding.architecture import MIN_POSITIONS, check_backbone
 from newfound.encoding.backbone import Backbone
 from newfound.encoding.batching import Ragged, tokenize
 from newfound.encoding.families import FAMILIES, convert_weights, read_architecture
 from newfound.encoding.modern_backbone import make_backbone
+from newfound.encoding.parts import MOST_TOKENS
 from newfound.encoding.weights import check_finite, parse_tensors
 from newfound.errors import DamagedFileError, InputError, reason
 from newfound.files import check_fields, parse_json, read_regular
-from newfound.wording import suggestion
+from newfound.wording import plural, suggestion
 
 # By short name: the Hub id, the package with the weights, and their sha256.
 SHORT_NAMES: dict[str, dict[str, str]] = {
@@ -37,6 +38,7 @@ SHORT_NAMES: dict[str, dict[str, str]] = {
     "bert": {"hub": "google-bert/bert-base-uncased"},
     "multilingual": {"hub": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"},
 }
+LONGEST = 512  # tokens of a part, also of encoders that would read thousands
 POOLINGS = ("cls", "mean")
 PROBES = ["a text", "", "\u2603 \u6f22\u5b57 " * 200]  # encoded to check a tokeniser
 HUB_FILES = ["*.json", "model.safetensors", "1_Pooling/config.json"]
@@ -54,7 +56,10 @@ class Encoder:
     tokenizer : tokenizers.Tokenizer
     pooling : {"cls", "mean"}
     max_tokens : int
-        Longer texts are truncated.
+        Tokens that the encoder reads at once; special tokens count.
+    limit : int
+        Tokens of a text that are used. A text with more than `max_tokens` is truncated unless the
+        limit is higher, and split into parts otherwise.
     mask_id : int or None
         Id of the [MASK] token, if the tokeniser has one.
     special_ids : tuple of int
@@ -70,6 +75,7 @@ class Encoder:
     tokenizer: Tokenizer
     pooling: str
     max_tokens: int
+    limit: int
     mask_id: int | None
     special_ids: tuple[int, ...]
     word_head: dict[str, Tensor] | None
@@ -86,15 +92,33 @@ class Encoder:
         return self.backbone.words.weight.device
 
     def tokens(self, texts: Sequence[str]) -> Ragged:
-        """Return the tokenised texts, truncated to `max_tokens`."""
-        return tokenize(self.tokenizer, texts, self.max_tokens)
+        """Return the tokenised texts; long ones are split or truncated."""
+        return tokenize(self.tokenizer, texts, self.max_tokens, self.limit)
+
+    def long_text_note(self, tokens: Ragged) -> str | None:
+        """Return what happened to long texts, None if there are none."""
+        if not tokens.long:
+            return None
+        share = f"{tokens.long:,} of {plural(tokens.n_texts, 'text')}"
+        have = "has" if tokens.long == 1 else "have"
+        if self.limit <= self.max_tokens:
+            return (
+                f"{share} {have} more than {self.max_tokens:,} tokens, and the rest of them is not "
+                "used (--max-tokens, max_tokens)"
+            )
+        rest = "" if self.limit == MOST_TOKENS else f", of which the first {self.limit:,} are used"
+        return (
+            f"{share} {have} more than {self.max_tokens:,} tokens{rest}: split into overlapping "
+            f"parts ({len(tokens) - tokens.n_texts + tokens.long:,} in all), whose vectors are "
+            "averaged"
+        )
 
 
 def load_encoder(
     name: str,
     *,
     pooling: str | None = None,
-    max_tokens: int = 128,
+    max_tokens: int | None = None,
     note: Callable[[str], None] = lambda sentence: None,
 ) -> Encoder:
     """Load an encoder.
@@ -105,8 +129,9 @@ def load_encoder(
         Short name, folder or Hub id.
     pooling : {"cls", "mean"}, optional
         By default, as the encoder was trained; "cls" if its folder does not tell.
-    max_tokens : int
-        Longer texts are truncated; limited by the encoder's positions.
+    max_tokens : int, optional
+        Tokens of a text that are used; by default all. Texts longer than what the encoder reads at
+        once (`own_limit`) are split into parts.
     note : callable, optional
         Called with one sentence for the user if the encoder may not be the one that is meant, or
         its pooling is not known.
@@ -142,7 +167,7 @@ def load_encoder(
             f"the weights of {name} in {folder} are damaged (sha256 {fingerprint[:12]}..., "
             f"not {expected[:12]}...); install them again"
         )
-    max_tokens = min(max_tokens, shape.positions)
+    own = own_limit(folder, shape.positions)
     with _damage_reported(folder / "model.safetensors"):
         stored = parse_tensors(content, "model.safetensors")
         del content  # as large as the weights
@@ -159,7 +184,7 @@ def load_encoder(
                 "fast tokeniser)",
             ),
             shape.vocabulary,
-            max_tokens,
+            own,
         )
     pooling = pooling or _default_pooling(folder)
     if pooling is None and name not in SHORT_NAMES:  # bert is known to have [CLS]
@@ -173,7 +198,8 @@ def load_encoder(
         backbone=backbone.eval(),
         tokenizer=tokenizer,
         pooling=pooling or "cls",
-        max_tokens=max_tokens,
+        max_tokens=own if max_tokens is None else min(max_tokens, own),
+        limit=MOST_TOKENS if max_tokens is None else min(max_tokens, MOST_TOKENS),
         mask_id=_mask_id(folder, tokenizer),
         special_ids=tuple(
             sorted(i for i, t in tokenizer.get_added_tokens_decoder().items() if t.special)
@@ -181,6 +207,30 @@ def load_encoder(
         word_head=word_head,
         fingerprint=fingerprint,
     )
+
+
+def own_limit(folder: Path, positions: int) -> int:
+    """Return how many tokens an encoder reads at once.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the encoder. What a sentence encoder was trained on is stated in its
+        sentence_bert_config.json, often less than its positions.
+    positions : int
+        Positions that the encoder has.
+
+    Returns
+    -------
+    int
+        At most LONGEST: attention needs memory for each pair of tokens.
+    """
+    path = folder / "sentence_bert_config.json"
+    stated = _read_json(path).get("max_seq_length") if os.path.lexists(path) else None
+    limits = [positions, LONGEST]
+    if type(stated) is int and stated >= MIN_POSITIONS:
+        limits.append(stated)
+    return min(limits)
 
 
 def parse_tokenizer(content: bytes, vocabulary: int, max_tokens: int) -> Tokenizer:

@@ -212,7 +212,7 @@ def fit_unsupervised(
 def train(prepared: Prepared, config: DeepClusteringConfig, seed: int, stages: Stages) -> None:
     """Steps 2-5: train the model on clusters; restore the epoch of the highest silhouette."""
     model, inputs, k = prepared.model, prepared.inputs, prepared.k
-    n, device = len(inputs.lengths), model.device
+    n, device = inputs.n_texts, model.device
     if config.epochs == 0 or k < 2 or not any(w.requires_grad for w in model.parameters()):
         return
     torch.manual_seed(seed)  # the same whether pretraining ran or was found in the cache

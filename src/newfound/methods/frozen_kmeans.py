@@ -17,12 +17,17 @@ from torch import Tensor
 from newfound.clustering.kmeans import kmeans
 from newfound.config import setting
 from newfound.data.task import Task
-from newfound.encoding.feature_cache import TrainableFeatures, features_of, run_frozen
+from newfound.encoding.feature_cache import TrainableFeatures
 from newfound.encoding.vectors.frozen_encoder import AnyEncoder
 from newfound.methods.finalisation import finalise_with_centres
 from newfound.methods.fitted import Fitted
 from newfound.progress import Stages
-from newfound.training.preparation import count_categories, make_features
+from newfound.training.preparation import (
+    count_categories,
+    encoded_features,
+    make_features,
+    run_encoder,
+)
 
 
 @dataclass(frozen=True)
@@ -74,16 +79,5 @@ def _frozen_features(
     """Return the feature map, and the features of the texts [N, d]."""
     model = make_features(task, encoder, normalise=config.normalise)
     model.freeze(encoder.layers)
-    with stages.stage("tokenising"):
-        tokens = encoder.tokens(task.texts)
-    with stages.stage("encoding", len(tokens)) as advance:
-        inputs = run_frozen(
-            model,
-            tokens,
-            vectors=task.vectors,
-            folder=cache,
-            advance=advance,
-            note=stages.note,
-            checkpoints=stages.checkpoints,
-        )
-    return model, features_of(model, inputs)
+    encoded = run_encoder(model, task, stages=stages, cache=cache)
+    return model, encoded_features(encoded)

@@ -213,6 +213,7 @@ def _records(result: Result) -> dict[str, Any]:
         "time_column": _time_column(result),
         "lineage": lineage_record(result.lineage),
         "changes": None if result.changes is None else dict(result.changes),
+        "long_texts": result.long_texts,
     }
 
 
@@ -260,8 +261,10 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         matching = _matching(records["matching"], categories)
         # Missing in files of earlier versions.
         raw_cells, environment = records.get("raw_cells", True), records.get("environment", {})
-        later = {"raw_cells": raw_cells, "environment": environment}
-        check_fields(later, {"raw_cells": bool, "environment": dict}, "run.json")
+        long_texts = records.get("long_texts")
+        later = {"raw_cells": raw_cells, "environment": environment, "long_texts": long_texts}
+        kinds: dict[str, type | tuple[type, ...]] = {"raw_cells": bool, "environment": dict}
+        check_fields(later, {**kinds, "long_texts": (int, NONE)}, "run.json")
         languages = _languages(records.get("languages"))
         time_column = records.get("time_column")
         check_fields({"time_column": time_column}, {"time_column": (str, NONE)}, "run.json")
@@ -307,6 +310,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         languages=languages,
         lineage=lineage,
         changes=changes,
+        long_texts=long_texts,
     )
 
 

@@ -227,12 +227,11 @@ class Optimiser:
             graph, static = self._recorded[shape]
             for mine, (_, batch) in zip(static, terms, strict=True):
                 mine.rows.copy_(batch.rows)
+                mine.parts.copy_(batch.parts)
                 mine.places.copy_(batch.places)
             graph.replay()
         elif shape in self._seen:
-            static = [
-                Batch(batch.rows.clone(), batch.places.clone(), batch.grid) for _, batch in terms
-            ]
+            static = [batch.clone() for _, batch in terms]
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool):
                 self._whole_step(

@@ -114,9 +114,21 @@ def encode_texts(
     """Tokenise the texts and run the layers that pretraining leaves frozen."""
     model = make_features(task, encoder, head=config.head, normalise=config.normalise)
     model.freeze(frozen_count(config.pretrain_layers, encoder.layers))
+    return run_encoder(model, task, stages=stages, cache=cache)
+
+
+def run_encoder(
+    model: TrainableFeatures, task: Task, *, stages: Stages, cache: Path | None
+) -> Encoded:
+    """Tokenise the texts and run the frozen layers of a model; long texts are reported."""
     with stages.stage("tokenising"):
-        tokens = encoder.tokens(task.texts)
-    with stages.stage("encoding", len(tokens)) as advance:
+        tokens = model.encoder.tokens(task.texts)
+    if isinstance(model.encoder, Encoder):
+        stages.long_texts = tokens.long
+        note = model.encoder.long_text_note(tokens)
+        if note is not None:
+            stages.note(note)
+    with stages.stage("encoding", tokens.n_texts) as advance:
         inputs = run_frozen(
             model,
             tokens,
@@ -222,7 +234,7 @@ def prepare(
         and frozen_count(trainable_layers, depth) != model.frozen_layers
     ):
         model.freeze(frozen_count(trainable_layers, depth))
-        with stages.stage("encoding", len(tokens)) as advance:
+        with stages.stage("encoding", tokens.n_texts) as advance:
             inputs = run_frozen(
                 model,
                 tokens,

@@ -165,7 +165,7 @@ def _train(
     if has_words and isinstance(model, EncoderFeatures):
         words = MaskedWords(model, config.mask_share)
     # Batches hold texts for the masked words first, then labelled ones for the cross-entropy.
-    rows = np.arange(len(tokens)) if words else learnable
+    rows = np.arange(tokens.n_texts) if words else learnable
     size = min(config.batch if words else config.labelled_batch, len(rows))
     labelled = learnable if words else learnable[:0]
     labelled_size = min(config.labelled_batch, len(learnable))
@@ -243,8 +243,8 @@ def _key(both: nn.Module, task: Task, tokens: Ragged, config: PretrainingConfig,
     digest = hashlib.sha256()
     for weight in both.state_dict().values():
         digest.update(weight.detach().cpu().numpy().tobytes())
-    for part in (tokens.values.cpu().numpy(), tokens.lengths, task.targets, task.learnable):
-        digest.update(part.tobytes())
+    for part in (*tokens.digested(), task.targets.tobytes(), task.learnable.tobytes()):
+        digest.update(part)
     digest.update(repr((task.validation_texts, task.validation_targets.tolist())).encode())
     digest.update(repr((config, seed)).encode())
     return digest.hexdigest()[:32]

@@ -55,7 +55,7 @@ def own_vectors(folder: Path, texts: list[str], **options: Any) -> np.ndarray:
 def test_vectors_equal_those_of_sentence_transformers(
     name: str, folders: dict[str, Path], task: SmallTask
 ) -> None:
-    texts = [*task.texts, "the " * 200]
+    texts = [*task.texts, "the " * 60]
     frozen = find_frozen(RunConfig(encoder=str(folders[name])), None)
     assert isinstance(frozen, SentenceEncoder)
     done: list[int] = []
@@ -65,6 +65,30 @@ def test_vectors_equal_those_of_sentence_transformers(
     assert found.shape == (65, MODELS[name].get("dense", 32))
     assert frozen.width == found.shape[1]
     assert sum(done) == 65
+
+
+@pytest.mark.parametrize("name", ["dense", "prompts"])
+def test_long_texts_are_split_and_the_vectors_of_their_parts_averaged(
+    name: str, folders: dict[str, Path]
+) -> None:
+    frozen = find_frozen(RunConfig(encoder=str(folders[name])), None)
+    assert isinstance(frozen, SentenceEncoder)
+    text = "lost my card " * 40 + "rain and sun " * 40
+    model = frozen._loaded()
+    pieces = frozen._pieces(model, text)
+    assert len(pieces) > 3
+    joined = " ".join(pieces).split()
+    assert joined[0] == "lost"
+    assert joined[-1] == "sun"
+    assert all(
+        len(model.tokenizer(frozen.prompt + piece)["input_ids"]) <= model.max_seq_length
+        for piece in pieces
+    )
+    found = frozen.encode(["rain", text])
+    prompt = {"prompt_name": "Clustering"} if "prompts" in MODELS[name] else {}
+    wanted = own_vectors(folders[name], pieces, **prompt).mean(0)
+    np.testing.assert_allclose(found[1], wanted, atol=1e-5)
+    assert "1 text is longer than the encoder" in frozen.notes()[-1]
 
 
 def test_plain_model_runs_on_our_backbone_and_gives_equal_vectors(

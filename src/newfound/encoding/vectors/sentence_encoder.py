@@ -15,10 +15,12 @@ import numpy as np
 import torch
 
 from newfound.encoding.loading import find_folder
+from newfound.encoding.parts import MOST_CHARACTERS, MOST_TOKENS, Parts, split
 from newfound.encoding.vectors.sentence_folder import SentenceFolder, read_folder
 from newfound.errors import InputError, reason
 from newfound.files import check_fields
 from newfound.progress import Advance
+from newfound.wording import plural
 
 PART = 512  # texts that are encoded before progress is shown
 DIGESTED = (".json", ".safetensors", ".txt", ".model", ".jinja", ".py")  # files that may matter
@@ -38,7 +40,8 @@ class SentenceEncoder:
         Name of one of the model's prompts, or a text to put before every text; by default the
         model's own choice (see `SentenceFolder.prompt`).
     max_tokens : int, optional
-        Longer texts are truncated; by default and at most as the model states.
+        Tokens of a text that are used; by default all. A text with more tokens than the model
+        states to read at once is split into parts, whose vectors are averaged.
     trust_remote_code : bool
         Whether code that comes with the model may run.
     expected : str, optional
@@ -62,6 +65,7 @@ class SentenceEncoder:
         self._folder: SentenceFolder | None = None
         self._model: Any = None
         self._digest: str | None = None
+        self.long = 0  # texts that were split
 
     @property
     def folder(self) -> SentenceFolder:
@@ -110,12 +114,34 @@ class SentenceEncoder:
         model = self._loaded()
         parts = []
         for start in range(0, len(texts), PART):
-            part = list(texts[start : start + PART])
-            found = model.encode(part, prompt=self.prompt or None, show_progress_bar=False)
-            parts.append(np.asarray(found, np.float32))
+            pieces = [self._pieces(model, text) for text in texts[start : start + PART]]
+            flat = [piece for text in pieces for piece in text]
+            found = model.encode(flat, prompt=self.prompt or None, show_progress_bar=False)
+            vectors = np.asarray(found, np.float32)
+            if len(flat) > len(pieces):
+                counts = np.fromiter(map(len, pieces), np.int64, len(pieces))
+                vectors = Parts(counts).mean(torch.from_numpy(vectors)).numpy()
+                self.long += int((counts > 1).sum())
+            parts.append(vectors)
             if advance:
-                advance(len(part))
+                advance(len(pieces))
         return np.concatenate(parts) if parts else np.empty((0, self.width), np.float32)
+
+    def _pieces(self, model: Any, text: str) -> list[str]:
+        """Return a text in pieces that the model reads whole, if its tokeniser can tell where."""
+        most, tokenizer = model.max_seq_length, getattr(model, "tokenizer", None)
+        if most is None or len(text) <= most // 2 or not getattr(tokenizer, "is_fast", False):
+            return [text]
+        text = text[:MOST_CHARACTERS]
+        special = len(tokenizer(self.prompt)["input_ids"])
+        found = tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        places = found["offset_mapping"][: (self.max_tokens or MOST_TOKENS) - special]
+        room = most - special
+        if len(places) <= room or room < 1:  # sentence-transformers truncates by itself
+            return [text]
+        return [text[places[i][0] : places[j - 1][1]] for i, j in split(len(places), room)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` needs; a folder is stored with its full path."""
@@ -147,12 +173,20 @@ class SentenceEncoder:
         )
 
     def notes(self) -> list[str]:
-        """Return which prompt is put before every text."""
+        """Return which prompt is put before every text, and how many texts were split."""
+        notes = []
         text, name = self.folder.prompt(self.given_prompt)
-        if not text:
-            return []
-        named = f" {name!r}" if name else ""
-        return [f"the prompt{named} of the encoder {self.name} is put before every text: {text!r}"]
+        if text:
+            named = f" {name!r}" if name else ""
+            notes.append(
+                f"the prompt{named} of the encoder {self.name} is put before every text: {text!r}"
+            )
+        if self.long:
+            notes.append(
+                f"{plural(self.long, 'text is', 'texts are')} longer than the encoder {self.name} "
+                "reads at once: split into overlapping parts, whose vectors are averaged"
+            )
+        return notes
 
     def _loaded(self) -> Any:
         """Return the model on its device, loaded at the first call."""

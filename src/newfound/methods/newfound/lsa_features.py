@@ -35,7 +35,7 @@ def lsa_features(tokens: Ragged, width: int = WIDTH, seed: int = 0) -> Tensor:
     Words are the encoder's own tokens, so texts are tokenised once and in any language.
     """
     rows, words, values = weighted_words(tokens)
-    n, vocabulary = len(tokens), int(words.max()) + 1 if len(words) else 0
+    n, vocabulary = tokens.n_texts, int(words.max()) + 1 if len(words) else 0
     width, wider = min(width, n, vocabulary), min(width + SPARE, n, vocabulary)
     if width == 0:
         return torch.empty(n, 0)
@@ -58,10 +58,10 @@ def weighted_words(tokens: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Words are numbered anew, those of fewer than LEAST_TEXTS texts left out; a text's weights have
     length one.
     """
-    n, ids = len(tokens), tokens.values.cpu().numpy().astype(np.int64)
+    n, ids = tokens.n_texts, tokens.values.cpu().numpy().astype(np.int64)
     most = int(ids.max()) + 1 if len(ids) else 1
     pairs, counts = np.unique(
-        np.repeat(np.arange(n), tokens.lengths) * most + ids, return_counts=True
+        np.repeat(tokens.texts, tokens.lengths) * most + ids, return_counts=True
     )
     rows, found = pairs // most, pairs % most
     texts = np.bincount(found, minlength=most)  # that a word is in
