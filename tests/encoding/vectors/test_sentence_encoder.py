@@ -67,7 +67,7 @@ def test_vectors_equal_those_of_sentence_transformers(
     assert sum(done) == 65
 
 
-@pytest.mark.parametrize("name", ["dense", "prompts"])
+@pytest.mark.parametrize("name", ["dense", "prompted"])
 def test_long_texts_are_split_and_the_vectors_of_their_parts_averaged(
     name: str, folders: dict[str, Path]
 ) -> None:
