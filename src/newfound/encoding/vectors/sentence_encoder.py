@@ -129,7 +129,8 @@ class SentenceEncoder:
 
     def _pieces(self, model: Any, text: str) -> list[str]:
         """Return a text in pieces that the model reads whole, if its tokeniser can tell where."""
-        most, tokenizer = model.max_seq_length, getattr(model, "tokenizer", None)
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        most = model.max_seq_length
         if most is None or len(text) <= most // 2 or not getattr(tokenizer, "is_fast", False):
             return [text]
         text = text[:MOST_CHARACTERS]
