@@ -12,6 +12,7 @@ from benchmarks.rendering.tables.calibration import calibration_table
 from benchmarks.rendering.tables.forecasts import forecasts_table
 from benchmarks.rendering.tables.libraries import libraries_table
 from benchmarks.rendering.tables.long_texts import long_texts_table
+from benchmarks.rendering.tables.millions import fit_sample_table, millions_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
 from benchmarks.rendering.tables.reviewing import reviewing_table
@@ -118,6 +119,8 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "torture": torture_table(lines),
         "scale_out": scale_out_table(lines),
         "reviewing": reviewing_table(lines),
+        "millions": millions_table(lines),
+        "fit-sample": fit_sample_table(lines),
     }
 
 

@@ -102,6 +102,12 @@ class RunConfig:
         None,
         "folder that caches the output of frozen layers for later runs (default: no cache)",
     )
+    fit_texts: int = setting(
+        50_000,
+        "of a table with more texts, a sample of this size is fitted; every text is assigned by "
+        "the fitted model",
+        low=100,
+    )
     outside: float | None = setting(
         None,
         "share of the unlabelled texts to mark as fitting nowhere, from 0 to 1; they keep their "

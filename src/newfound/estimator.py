@@ -79,6 +79,9 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
     cache : str or None, default None
         Folder that caches the output of frozen layers, so that the next fit on the same texts skips
         them; None means no cache.
+    fit_texts : int, default 50000
+        Of a table with more texts, a sample of this size is fitted, which keeps labels and rare
+        texts; every text is assigned by the fitted model.
     outside : float or None, default None
         Share of the unlabelled texts to mark as fitting nowhere, from 0 to 1. They keep their
         category. None marks no text; fit scores are computed in any case.
@@ -185,6 +188,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         max_tokens: int | None = None,
         validation_share: float = 0.15,
         cache: str | None = None,
+        fit_texts: int = 50_000,
         outside: float | None = None,
         false_alarms: float | None = None,
         settings: dict[str, Any] | None = None,
@@ -202,6 +206,7 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
         self.max_tokens = max_tokens
         self.validation_share = validation_share
         self.cache = cache
+        self.fit_texts = fit_texts
         self.outside = outside
         self.false_alarms = false_alarms
         self.settings = settings

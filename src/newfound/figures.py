@@ -60,7 +60,9 @@ def plot_map(result: Result) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    return draw_map(result.map_positions, result.assigned, list(result.names), list(result.kinds))
+    placed = np.isfinite(result.map_positions).all(axis=1)  # of a large table only a sample
+    positions, assigned = result.map_positions[placed], result.assigned[placed]
+    return draw_map(positions, assigned, list(result.names), list(result.kinds))
 
 
 def plot_matching(found: Result | Model) -> Figure:

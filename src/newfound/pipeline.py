@@ -12,7 +12,6 @@ The steps of `discover`:
 6. return everything as one frozen `Result`.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -47,7 +46,10 @@ from newfound.encoding.vectors.frozen_encoder import FrozenEncoder, VectorEncode
 from newfound.encoding.vectors.scaling import encode_corpus, scaled
 from newfound.errors import InputError
 from newfound.fingerprint import fingerprint
+from newfound.large.fit_sample import FitSample, fit_sample, whole_result
+from newfound.large.sharing import Engine
 from newfound.lineage import Lineage
+from newfound.marking import mark_outside, with_fits
 from newfound.methods import choose_effort, find_method, resolve_config, trains_layers
 from newfound.methods.fitted import Fitted
 from newfound.model import Model, Predictions, encode_ties_alone
@@ -70,6 +72,7 @@ def discover(
     validation: Corpus | None = None,
     verbose: bool | None = False,
     stages: Stages | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Discover the known and the novel categories of a corpus.
 
@@ -89,6 +92,9 @@ def discover(
     stages : Stages, optional
         Times the stages and shows their progress; overrides `verbose`. Its checkpoints keep the
         work, so that an equal call goes on from there after a fault.
+    engine : callable, optional
+        Shares the encoding of a table with more than `fit_texts` texts among workers; see
+        `newfound.large.sharing`. By default, this process encodes.
 
     Returns
     -------
@@ -138,11 +144,13 @@ def discover(
                 stages.note(note)
         if stages.checkpoints.folder is not None:
             stages.checkpoints.open(fingerprint(ordered, validation, resolved, encoder, device))
-        vectors = _vectors(frozen, ordered, stages, cache)
+        sample = _sample(ordered, encoder, config, wanted, stages, cache, engine)
+        fitted_on = ordered if sample is None else ordered.take(sample.rows)
+        vectors = _task_vectors(frozen, fitted_on, sample, config, method_config, stages, cache)
         task = make_task(
-            ordered.texts,
-            ordered.targets,
-            ordered.known,
+            fitted_on.texts,
+            fitted_on.targets,
+            fitted_on.known,
             wanted,
             validation=None if held is None else (held[0].texts, held[1]),
             validation_share=config.validation_share,
@@ -166,7 +174,9 @@ def discover(
         parameters={**asdict(config), "settings": chosen or None, "verbose": verbose},
         device=str(device),
     )
-    result = replace(_result(ordered, model, fitted, notes, stages), languages=languages)
+    result = replace(_result(fitted_on, model, fitted, notes, stages), languages=languages)
+    if sample is not None:
+        result = whole_result(result, ordered, sample, stages)
     return _reordered(result, corpus, order)
 
 
@@ -221,9 +231,9 @@ def _result(
         )
         model = replace(model, fit_reference=reference)
         found = model.answers(features, frozen)
-        outside, more = _mark(model, fit, given >= 0)
+        outside, more = mark_outside(model, fit, given >= 0)
         described = _describe(corpus, model, features, assigned, found.probability)
-        categories = _with_fits(described, assigned, fit, outside)
+        categories = with_fits(described, assigned, fit, outside)
         categories = with_volumes(categories, corpus, assigned)
         categories = with_groups(categories, features if frozen is None else frozen, assigned)
     return Result(
@@ -260,45 +270,6 @@ def _matching(model: Model) -> np.ndarray | None:
     if len(model.known) * len(model.prototypes) > MOST_DISTANCES or model.matching is None:
         return None
     return as_recorded(model.matching)
-
-
-def _mark(
-    model: Model, fit: np.ndarray, labelled: np.ndarray
-) -> tuple[np.ndarray | None, list[str]]:
-    """Return which texts fit nowhere, bool [N] or None if no text is to be marked, and notes."""
-    threshold = model.fit_threshold
-    if threshold is None:
-        return None, []
-    outside = (fit < threshold) & ~labelled
-    rate, given = model.config.get("false_alarms"), int(labelled.sum())
-    if rate and not np.isfinite(threshold) and threshold < 0:
-        return outside, [
-            f"{plural(given, 'labelled text is', 'labelled texts are')} too few for a false-alarm "
-            f"rate of {rate:g}, so no text is marked; label at least {math.ceil(1 / rate) - 1:,} "
-            "texts, or give a higher rate"
-        ]
-    return outside, []
-
-
-def _with_fits(
-    categories: tuple[Category, ...],
-    assigned: np.ndarray,
-    fit: np.ndarray,
-    outside: np.ndarray | None,
-) -> tuple[Category, ...]:
-    """Return the categories with the mean fit score of their texts, and how many fit nowhere."""
-    total = len(categories)
-    sizes = np.bincount(assigned, minlength=total)
-    means = np.bincount(assigned, weights=fit, minlength=total) / np.maximum(sizes, 1)
-    counts = None if outside is None else np.bincount(assigned[outside], minlength=total)
-    return tuple(
-        replace(
-            category,
-            fit=round(float(means[i]), 4) if sizes[i] else None,
-            fits_nowhere=None if counts is None else int(counts[i]),
-        )
-        for i, category in enumerate(categories)
-    )
 
 
 def _positions(
@@ -388,13 +359,15 @@ def estimate(
     with seeded(config.seed, device):
         encoder = _load(frozen, config, device, stages.note)
         method, cache = find_method(config.method), _cache_folder(config.cache)
+        sample = _sample(ordered, encoder, config, None, stages, cache)
+        counted = ordered if sample is None else ordered.take(sample.rows)
         task = make_task(
-            ordered.texts,
-            ordered.targets,
-            ordered.known,
+            counted.texts,
+            counted.targets,
+            counted.known,
             None,
             seed=config.seed,
-            vectors=_vectors(frozen, ordered, stages, cache),
+            vectors=_task_vectors(frozen, counted, sample, config, method_config, stages, cache),
         )
         arguments: dict[str, Any] = {"seed": config.seed, "stages": stages, "cache": cache}
         if method.estimate is not None:
@@ -547,6 +520,53 @@ def _vectors(
     for note in frozen.notes():
         stages.note(note)
     return vectors
+
+
+def _sample(
+    corpus: Corpus,
+    encoder: Encoder | VectorEncoder,
+    config: RunConfig,
+    n_categories: int | None,
+    stages: Stages,
+    cache: Path | None,
+    engine: Engine | None = None,
+) -> FitSample | None:
+    """Return the sample to fit on, None if the sorted corpus is small enough to fit on all."""
+    if len(corpus) <= config.fit_texts:
+        if engine is not None:
+            stages.note(
+                f"workers share the encoding of tables with more than {config.fit_texts:,} texts "
+                f"(--fit-texts, fit_texts); this one has {len(corpus):,}, so one process encodes it"
+            )
+        return None
+    sample = fit_sample(
+        corpus,
+        encoder,
+        config.fit_texts,
+        n_categories,
+        seed=config.seed,
+        stages=stages,
+        cache=cache,
+        engine=engine,
+    )
+    stages.note(sample.note)
+    return sample
+
+
+def _task_vectors(
+    frozen: FrozenEncoder | None,
+    corpus: Corpus,
+    sample: FitSample | None,
+    config: RunConfig,
+    method_config: Any,
+    stages: Stages,
+    cache: Path | None,
+) -> np.ndarray | None:
+    """Return the vectors of the texts to fit on, None if the method encodes them itself."""
+    if sample is None:
+        return _vectors(frozen, corpus, stages, cache)
+    reads_texts = not find_method(config.method).keeps_encoder or trains_layers(method_config)
+    return None if frozen is None and reads_texts else sample.vectors
 
 
 def _check_validation_vectors(corpus: Corpus, validation: Corpus | None) -> None:

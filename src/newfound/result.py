@@ -60,7 +60,8 @@ class Result:
     model : Model or None
         The model for new texts; None if it was not read from the run folder.
     training_features : ndarray of float32, shape (N, d), or None
-        Features of the texts; None if the Result was read from a run folder.
+        Features of the texts; None if the Result was read from a run folder, or the method was
+        fitted on a sample.
     estimate : Estimate or None
         The estimated number of categories; None if the number was given.
     matching : ndarray of float64, shape (M, K), or None
@@ -94,6 +95,10 @@ class Result:
     long_texts : int or None
         Number of texts that were split into parts, or truncated by `max_tokens`; None if the
         encoder's own tokens were not counted, and in a run of an earlier version.
+    sample : Mapping or None
+        If the method was fitted on a sample: the number of texts, how many of them differ in more
+        than case, spacing and long numbers, and how many were fitted on, as "texts", "different"
+        and "fitted". Only the texts of the sample then have a position on the map.
     """
 
     corpus: Corpus
@@ -124,6 +129,7 @@ class Result:
     lineage: Lineage = field(default_factory=Lineage)
     reviewed: np.ndarray | None = None
     changes: Mapping[str, Any] | None = None
+    sample: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         make_arrays_read_only(self)
@@ -170,7 +176,10 @@ class Result:
 
     @cached_property
     def map_positions(self) -> np.ndarray:
-        """Position of each text on the map, in [-1, 1], shape (N, 2); computed on first use."""
+        """Position of each text on the map, in [-1, 1], shape (N, 2); computed on first use.
+
+        Of a large table only the texts of the sample have one; the others have NaN.
+        """
         return read_only(self.positions() if callable(self.positions) else self.positions)
 
 

@@ -32,7 +32,7 @@ from newfound.report.data import prepare
 from newfound.report.findings import findings
 from newfound.report.findings.shape import parts
 from newfound.report.page import page
-from newfound.report.sample import SAMPLE, map_sample, quotas
+from newfound.report.sample import SAMPLE, map_sample
 from newfound.report.shown import UNSEEN, embedded, shown
 from newfound.result import Result
 from newfound.storage.run_folder import read_run
@@ -357,13 +357,6 @@ class TestSample:
         again = map_sample(category, 0)
         assert again is not None
         assert (again == chosen).all()
-
-    @given(st.lists(st.integers(0, 500), min_size=1, max_size=30), st.integers(1, 600))
-    def test_quotas_add_up_and_do_not_exceed_sizes(self, sizes: list[int], total: int) -> None:
-        take = quotas(np.array(sizes), total)
-        assert (take >= 0).all()
-        assert (take <= sizes).all()
-        assert take.sum() == min(total, sum(sizes))
 
 
 class TestData:

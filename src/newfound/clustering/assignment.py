@@ -114,17 +114,25 @@ def near_ties(features: np.ndarray, prototypes: np.ndarray, noise: float = NOISE
         Row numbers.
     """
     found = [np.empty(0, np.int64)]
+    if len(prototypes) < 2:
+        return found[0]
+    # No two prototypes are further apart, so that most texts need not be compared with all pairs.
+    widest = 2 * np.linalg.norm(prototypes - prototypes.mean(0), axis=1).max()
     for rows in chunks(len(features), len(prototypes)):
         part = features[rows]
         squared = squared_distances(part, prototypes)
+        two = np.partition(squared, 1, axis=1)
+        length = np.linalg.norm(part, axis=1)
+        close = np.flatnonzero(two[:, 1] - two[:, 0] <= 2.01 * noise * length * widest)
+        squared = squared[close]
         nearest = squared.argmin(1)
         gap = squared - squared.min(1, keepdims=True)
         between = np.sqrt(squared_distances(prototypes[nearest], prototypes))  # [n, K]
         # Exactly zero, or every text would tie with itself.
-        between[np.arange(len(part)), nearest] = 0
+        between[np.arange(len(close)), nearest] = 0
         # A step of length s changes the gap between two squared distances by at most 2 s |p - q|.
-        reach = 2 * noise * np.linalg.norm(part, axis=1)[:, None] * between
-        found.append(rows.start + np.flatnonzero((gap < reach).any(1)))
+        reach = 2 * noise * length[close, None] * between
+        found.append(rows.start + close[(gap < reach).any(1)])
     return np.concatenate(found)
 
 

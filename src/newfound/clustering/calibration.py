@@ -157,13 +157,15 @@ def _powers(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     largest value, no power may reach what is wanted; there the steps end.
     """
     power = np.zeros(len(scores))
+    rows = np.arange(len(scores))  # that are apart; each by itself, whatever is in the batch
     for _ in range(STEPS):
-        weights = np.exp(power[:, None] * scores)
+        weights = np.exp(power[rows, None] * scores)
         total = weights.sum(1)
-        excess = np.maximum(np.log(total) + np.log(wanted), 0)
-        apart = excess >= CLOSE  # row by row: an answer must not depend on the rest of its batch
+        excess = np.maximum(np.log(total) + np.log(wanted[rows]), 0)
+        slope = (weights * scores).sum(1) / total
+        apart = (excess >= CLOSE) & (slope < -TINY)
         if not apart.any():
             break
-        slope = (weights * scores).sum(1) / total
-        power += np.where(apart & (slope < -TINY), excess / np.maximum(-slope, TINY), 0)
+        rows, scores = rows[apart], scores[apart]
+        power[rows] += excess[apart] / -slope[apart]
     return np.maximum(power, LEAST_POWER)

@@ -16,7 +16,7 @@ there:
    of that category is, in comparison with how near labelled texts are to each other.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -304,6 +304,26 @@ def make_reference(
         label_cosines=_thinned(cosines[np.isfinite(cosines)]),
     )
     return reference, scores
+
+
+def with_scores(reference: FitReference, scores: np.ndarray, labelled: np.ndarray) -> FitReference:
+    """Return the reference with the fit scores of other training texts.
+
+    Parameters
+    ----------
+    reference : FitReference
+    scores : ndarray of shape (N,)
+        Fit scores of the training texts.
+    labelled : ndarray of bool, shape (N,)
+        Which of them have a label.
+
+    Returns
+    -------
+    FitReference
+    """
+    return replace(
+        reference, labelled=_thinned(scores[labelled]), unlabelled=_thinned(scores[~labelled])
+    )
 
 
 def choose_texts(categories: np.ndarray, labelled: np.ndarray, seed: int) -> np.ndarray:

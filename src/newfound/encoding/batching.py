@@ -19,6 +19,7 @@ NARROWEST = 48  # cells per row; narrower rows hold too few texts to be filled w
 ROUNDING = {"cpu": 1, "cuda": 2}  # of a grid's rows: on a GPU each shape needs its own CUDA graph
 OUTSIDE = 2**40  # marks rows that a batch does not have
 CHARACTERS_PER_TOKEN = 200  # of a text that are looked at first
+TOKENISED = 16_384  # texts per call of the tokenizer
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Ragged:
         """
         place = torch.arange(width, device=rows.device)
         index = self.starts[rows][:, None] + place
-        lengths = self._device_lengths()[rows]
+        lengths = self._device_lengths(rows)
         return self.values[index.clamp(max=len(self.values) - 1)], place < lengths[:, None]
 
     def packed(self, batch: "Batch") -> tuple[Tensor, "Cells"]:
@@ -95,7 +96,7 @@ class Ragged:
         # The last text that begins at or before a cell, and the offset of the cell in it
         slot = order[torch.searchsorted(batch.places[order], cells, right=True) - 1]
         offset = cells - batch.places[slot]
-        lengths = self._device_lengths()[batch.parts]
+        lengths = self._device_lengths(batch.parts)
         real = offset < lengths[slot]
         index = (self.starts[batch.parts][slot] + offset).clamp(max=len(self.values) - 1)
         return self.values[index].unflatten(0, batch.grid), Cells(
@@ -105,9 +106,11 @@ class Ragged:
             lengths,
         )
 
-    def _device_lengths(self) -> Tensor:
-        """Return the lengths [N] on the device, as differences of consecutive starts."""
-        return torch.diff(self.starts, append=self.starts.new_full((1,), len(self.values)))
+    def _device_lengths(self, rows: Tensor) -> Tensor:
+        """Return the lengths of rows on the device, as differences of consecutive starts."""
+        last = len(self.starts) - 1
+        ends = torch.where(rows < last, self.starts[(rows + 1).clamp(max=last)], len(self.values))
+        return ends - self.starts[rows]
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,30 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int, limit: int =
     Ragged
         Token ids of each text, or of each part of it.
     """
+    # Block by block: the tokenizer's own results take a hundred times the memory of token ids.
+    blocks = [
+        _tokenize_block(tokenizer, texts[start : start + TOKENISED], max_tokens, limit)
+        for start in range(0, len(texts), TOKENISED)
+    ]
+    if not blocks:
+        return Ragged.from_lengths(torch.empty(0, dtype=torch.int64), np.empty(0, np.int64))
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = None
+    if any(block.parts is not None for block in blocks):
+        counts = [
+            np.ones(len(block), np.int64) if block.parts is None else block.parts.counts
+            for block in blocks
+        ]
+        parts = Parts(np.concatenate(counts))
+    values = torch.cat([block.values for block in blocks])
+    lengths = np.concatenate([block.lengths for block in blocks])
+    long = sum(block.long for block in blocks)
+    return replace(Ragged.from_lengths(values, lengths), parts=parts, long=long)
+
+
+def _tokenize_block(tokenizer: Any, texts: Sequence[str], max_tokens: int, limit: int) -> Ragged:
+    """Tokenise some texts; see `tokenize`."""
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     # The tokenizer truncates last, and needs a hundred bytes of memory per character of a text.

@@ -66,9 +66,14 @@ def changing(result: Result, rows: np.ndarray) -> dict[str, Any]:
 
 
 def page_rows(result: Result) -> np.ndarray:
-    """Return the rows of the texts on the page: all, or a sample of very many."""
-    sample = map_sample(result.assigned, int(result.config.get("seed") or 0))
-    return np.arange(len(result.corpus)) if sample is None else sample
+    """Return the rows of the texts on the page: all, or a sample of very many.
+
+    If the method was fitted on a sample, only its texts have a position on the map.
+    """
+    rows = np.arange(len(result.corpus))
+    rows = rows if result.sample is None else _placed(result, rows)
+    sample = map_sample(result.assigned[rows], int(result.config.get("seed") or 0))
+    return rows if sample is None else rows[sample]
 
 
 def _placed(result: Result, rows: np.ndarray) -> np.ndarray:

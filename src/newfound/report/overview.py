@@ -68,7 +68,7 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
         {
             "name": "Texts",
             "value": f"{len(result.corpus):,}",
-            "note": f"{len(result.corpus) - pile:,} labelled by you",
+            "note": f"{len(result.corpus) - pile:,} labelled by you" + _fitted_on(result),
         },
         {
             "name": "Known categories",
@@ -106,6 +106,13 @@ def _numbers(result: Result, pile: int, to_known: int) -> list[dict[str, str]]:
         note = ", ".join(parts)
         numbers.append({"name": "Accuracy", "value": scores["all"], "note": note})
     return numbers
+
+
+def _fitted_on(result: Result) -> str:
+    """Return how many texts the method was fitted on, if not on all."""
+    if result.sample is None:
+        return ""
+    return f"; fitted on a sample of {result.sample['fitted']:,}, which the map shows"
 
 
 def _present(present: int, known: int) -> str:

@@ -33,6 +33,7 @@ OWN = {
 }
 NUMBERS = ("probability", "best_known_probability", "fit", "x", "y")
 MARKS = {"yes": True, "no": False}  # values of the columns fits_nowhere and reviewed
+ROWS = 65_536  # written at a time, which limits memory
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def write_assignments(result: Result, path: Path, *, raw_cells: bool = False) ->
     }
     kinds = {name: float if name in NUMBERS else str for name in columns}
     with TableWriter(path, kinds, raw_cells=raw_cells) as writer:
-        writer.write(columns)
+        for start in range(0, max(1, len(result.corpus)), ROWS):
+            part = slice(start, start + ROWS)
+            writer.write({name: column[part] for name, column in columns.items()})
 
 
 def own_names(corpus: Corpus) -> list[str]:

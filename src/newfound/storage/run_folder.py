@@ -214,6 +214,7 @@ def _records(result: Result) -> dict[str, Any]:
         "lineage": lineage_record(result.lineage),
         "changes": None if result.changes is None else dict(result.changes),
         "long_texts": result.long_texts,
+        "sample": None if result.sample is None else dict(result.sample),
     }
 
 
@@ -271,6 +272,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         lineage = lineage_from(records.get("lineage"), categories, "run.json, lineage")
         changes = records.get("changes")
         check_fields({"changes": changes}, {"changes": (dict, NONE)}, "run.json")
+        sample = _sample(records.get("sample"))
     name = next((name for name in TABLES if files.has(name)), None)
     if name is None:
         raise InputError(
@@ -311,6 +313,7 @@ def _read_files(folder: Path, files: CheckedFolder, records: dict[str, Any]) -> 
         lineage=lineage,
         changes=changes,
         long_texts=long_texts,
+        sample=sample,
     )
 
 
@@ -321,6 +324,15 @@ def _languages(recorded: Any) -> Languages | None:
     check_fields(recorded, {"shares": dict, "texts": int}, "run.json, languages")
     check_items(list(recorded["shares"].values()), (int, float), "run.json, languages")
     return Languages(recorded["shares"], recorded["texts"])
+
+
+def _sample(recorded: Any) -> dict[str, int] | None:
+    """Return the numbers of texts of a fit on a sample; None if all texts were fitted on."""
+    if recorded is None:
+        return None
+    fields = ("texts", "different", "fitted")
+    check_fields(recorded, dict.fromkeys(fields, int), "run.json, sample")
+    return {name: recorded[name] for name in fields}
 
 
 def _matching(

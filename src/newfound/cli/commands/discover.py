@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from newfound.cli.inputs import (
     run_config,
 )
 from newfound.cli.output import Output, category_table, run_value
+from newfound.errors import InputError
 from newfound.wording import plural
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from newfound.category import Category
     from newfound.data.corpus import Corpus
+    from newfound.large.sharing import Engine
 
 
 def add_parser(commands: Commands) -> None:
@@ -69,6 +72,21 @@ def add_parser(commands: Commands) -> None:
         help="labelled texts that decide when training stops (default: a share of those in TABLE)",
     )
     add_run_flags(command)
+    command.add_argument(
+        "--engine",
+        choices=("ray",),
+        default=argparse.SUPPRESS,
+        help="share the encoding of a large table (--fit-texts) among worker processes of Ray, on "
+        "this machine or on the cluster in RAY_ADDRESS; needs the extra ray (default: this "
+        "process encodes)",
+    )
+    command.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=argparse.SUPPRESS,
+        help="worker processes of --engine ray (default: one per GPU, or else per core)",
+    )
     add_naming(command)
     add_output_flags(command)
 
@@ -106,6 +124,7 @@ def discover_corpus(
     begun = time.perf_counter()
     endpoint = naming_endpoint(options)
     config, settings = run_config(options), method_settings(options)
+    engine = _engine(options)
     held, more = read_validation(options, corpus) or (None, [])
     output.notes(more)
     stages = output.stages()
@@ -119,7 +138,7 @@ def discover_corpus(
     # The folder is created first, so that a place that cannot be written to fails at once.
     with _kept_until_complete(checkpoints, output), new_run(options.out, force) as folder:
         result = pipeline.discover(
-            corpus, config, settings=settings, validation=held, stages=stages
+            corpus, config, settings=settings, validation=held, stages=stages, engine=engine
         )
         if endpoint is not None:
             result = pipeline.name_novel(result, endpoint, stages=stages)
@@ -136,6 +155,23 @@ def discover_corpus(
             write_report(result, folder / "report.html", name=str(options.out))
     value = run_value(options.out, result)
     output.result(value, _text(value, result.categories, time.perf_counter() - begun))
+
+
+def _engine(options: argparse.Namespace) -> "Engine | None":
+    """Return what shares the encoding among workers, None if this process encodes."""
+    workers: int | None = getattr(options, "workers", None)
+    if not hasattr(options, "engine"):
+        if workers is not None:
+            raise InputError("--workers is for --engine ray; add --engine ray, or omit --workers")
+        return None
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers must be at least 1, not {workers}")
+    from newfound.sharding.ray_workers import call_on_ray, check_ray
+
+    check_ray()
+    device: str | None = getattr(options, "device", None)
+    gpu = None if device is None else device.startswith("cuda")
+    return partial(call_on_ray, workers=workers, gpu=gpu)
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """Scale the vectors of a frozen encoder, and encode texts with it in parts that are kept."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from newfound.encoding.array_files import new_array, read_array
+from newfound.encoding.array_files import new_array, read_array, scratch_array
 from newfound.encoding.vectors.frozen_encoder import FrozenEncoder
 from newfound.errors import InputError
 from newfound.progress import Advance, Stages
@@ -87,35 +87,77 @@ def encode_corpus(
     distinct = list(dict.fromkeys(texts))
     place = {text: i for i, text in enumerate(distinct)}
     rows = [place[text] for text in texts]
-    with stages.stage("encoding", len(distinct)) as advance:
+    return encode_distinct(source, distinct, stages, cache)[rows]
+
+
+def encode_distinct(
+    source: FrozenEncoder,
+    texts: Sequence[str],
+    stages: Stages,
+    cache: Path | None,
+    *,
+    in_memory: bool = True,
+) -> np.ndarray:
+    """Return the scaled vectors [N, width] of texts, each of which is encoded.
+
+    Parameters
+    ----------
+    source, texts, stages, cache
+        As for `encode_corpus`.
+    in_memory : bool
+        Whether the vectors are held in memory; otherwise they are memory-mapped.
+
+    Returns
+    -------
+    ndarray of float16
+    """
+    make = _empty if in_memory else scratch_array
+    with stages.stage("encoding", len(texts)) as advance:
         if cache is None or source.width is None:
-            return _encode_parts(source, distinct, stages, advance)[rows]
-        shape = (len(distinct), source.width)
-        path = cache / f"{_key(source, distinct)}.features"
-        found = read_array(path, shape, in_memory=True, note=stages.note)
+            return _encode_parts(source, texts, stages, advance, make)
+        shape = (len(texts), source.width)
+        path = cache / f"{_key(source, texts)}.features"
+        found = read_array(path, shape, in_memory=in_memory, note=stages.note)
         if found is None:
-            with new_array(path, shape, in_memory=True) as found:
-                found[:] = _encode_parts(source, distinct, stages, advance)
-    return found[rows]
+            with new_array(path, shape, in_memory=in_memory) as found:
+                values = found
+                _encode_parts(source, texts, stages, advance, lambda _: values)
+    return found
+
+
+def _empty(shape: tuple[int, int]) -> np.ndarray:
+    """Return an array to fill."""
+    return np.empty(shape, np.float16)
 
 
 def _encode_parts(
-    source: FrozenEncoder, texts: list[str], stages: Stages, advance: Advance
+    source: FrozenEncoder,
+    texts: Sequence[str],
+    stages: Stages,
+    advance: Advance,
+    make: Callable[[tuple[int, int]], np.ndarray],
 ) -> np.ndarray:
-    """Return the scaled vectors of texts, encoded in parts that checkpoints keep."""
-    parts: list[np.ndarray] = []
+    """Return the scaled vectors of texts, encoded in parts that checkpoints keep.
+
+    The array comes from `make` with its shape, which the first part tells.
+    """
+    values: np.ndarray | None = None
     for start in range(0, len(texts), PART):
-        part = texts[start : start + PART]
-        width = parts[0].shape[1] if parts else None
+        part = list(texts[start : start + PART])
+        width = None if values is None else values.shape[1]
 
         def encode(part: list[str] = part, width: int | None = width) -> torch.Tensor:
             return torch.from_numpy(encode_scaled(source, part, width, advance))
 
-        parts.append(stages.checkpoints.compute_tensor("encoding", encode).numpy())
-    return np.concatenate(parts)
+        found = stages.checkpoints.compute_tensor("encoding", encode).numpy()
+        if values is None:
+            values = make((len(texts), found.shape[1]))
+        values[start : start + PART] = found
+    assert values is not None
+    return values
 
 
-def _key(source: FrozenEncoder, texts: list[str]) -> str:
+def _key(source: FrozenEncoder, texts: Sequence[str]) -> str:
     """Return a hash of the encoder and the texts."""
     digest = hashlib.sha256(source.fingerprint.encode())
     for text in texts:

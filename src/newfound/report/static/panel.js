@@ -6,7 +6,7 @@ function startMap() {
   pen = canvas.getContext("2d");
   prepareMap();
   const left = texts.sampled
-    ? `The map shows a sample of ${number(count)} of the ${number(texts.total)} texts, stratified by category. `
+    ? `The map shows a sample of ${number(count)} of the ${number(texts.total)} texts, with some of every category. `
     : "";
   const cutNote = texts.limit ? `Texts are truncated to ${number(texts.limit)} characters. ` : "";
   const lost = texts.unplaced ? `${plural(texts.unplaced, "text")} without a position ${texts.unplaced === 1 ? "is" : "are"} left out. ` : "";

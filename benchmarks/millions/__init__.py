@@ -1,0 +1,1 @@
+"""Measure `newfound discover` on a million texts, and what fitting on a sample costs."""
