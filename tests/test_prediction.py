@@ -162,3 +162,15 @@ def test_the_schema_of_spark_names_every_column(small_run: Path) -> None:
     assert schema.startswith("`id` string, `text` string, `category` string")
     assert "`probability` double" in schema
     assert "`my``text` string" in schema
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 30])
+def test_answers_do_not_depend_on_the_other_texts_of_a_batch(
+    small_run: Path, task: SmallTask, size: int
+) -> None:
+    predictor = Predictor(small_run, device="cpu")
+    texts = [*task.texts, "rain", "my", "", "please help me now the card"]
+    together = predictor({"text": texts})
+    parts = [predictor({"text": texts[i : i + size]}) for i in range(0, len(texts), size)]
+    for name, values in together.items():
+        assert [value for part in parts for value in part[name]] == values, name

@@ -1,6 +1,7 @@
 """Batches: complete, of similar lengths, with little padding."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,6 +32,19 @@ def test_planned_batches_hold_every_row_once_within_the_budget(
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for rows in batches:
         assert len(rows) == 1 or len(rows) * lengths[rows].max() <= budget
+
+
+@given(lengths=LENGTHS, budget=st.integers(1, 300))
+def test_batches_on_a_cpu_have_no_padding(lengths: np.ndarray, budget: int) -> None:
+    batches = plan_batches(lengths, budget, torch.device("cpu"))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(set(lengths[rows])) == 1
+        assert len(rows) == 1 or len(rows) * lengths[rows[0]] <= budget
+    # No two of them would fit into one.
+    sizes = [(int(lengths[rows[0]]), len(rows)) for rows in batches]
+    for (length, rows), (other, more) in pairwise(sizes):
+        assert length != other or (rows + more) * length > budget
 
 
 @given(count=st.integers(1, 80), size=st.integers(1, 20), seed=st.integers(0, 99))

@@ -17,6 +17,7 @@ there:
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -70,13 +71,16 @@ class FitReference:
         """Return the fit scores [N] of texts with these vectors [N, d] and categories [N]."""
         return fit_scores(vectors, categories, self.vectors, self.categories)
 
+    @cached_property
+    def _candidates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors [C, d], in float32, and categories of the texts that may be neighbours."""
+        candidates = _place_in_category(self.categories) < CANDIDATES
+        return unit_length(self.vectors[candidates]), self.categories[candidates]
+
     def evidence(self, vectors: np.ndarray, categories: np.ndarray) -> Evidence:
         """Return what speaks for these categories [N] of texts with these vectors [N, d]."""
-        candidates = _place_in_category(self.categories) < CANDIDATES
         return Evidence(
-            neighbours=neighbour_log_odds(
-                vectors, categories, self.vectors[candidates], self.categories[candidates]
-            ),
+            neighbours=_log_odds(vectors, categories, *self._candidates),
             labels=self._label_ranks(vectors, categories),
         )
 
@@ -167,7 +171,7 @@ def fit_scores(
             continue
         own = unit_length(reference[members[category]])
         points = unit_length(vectors[texts])
-        cosines = points @ own.T
+        cosines = _cosines(points, own)
         same = _leave_out_same(cosines)
         nearest = -np.sort(-cosines, axis=1)[:, :NEAREST]
         there = np.isfinite(nearest)
@@ -194,7 +198,7 @@ def nearest_cosines(
         if category not in members:
             continue
         own = unit_length(reference[members[category]])
-        cosines = unit_length(vectors[texts]) @ own.T
+        cosines = _cosines(unit_length(vectors[texts]), own)
         _leave_out_same(cosines)
         best = cosines.max(1)
         found[texts] = np.where(np.isfinite(best), best, np.nan)
@@ -226,20 +230,30 @@ def neighbour_log_odds(
     >>> neighbour_log_odds(text, np.array([0]), axes, np.array([0, 1])).round(2).tolist()
     [1.1]
     """
+    return _log_odds(vectors, categories, unit_length(reference), reference_categories)
+
+
+def _log_odds(
+    vectors: np.ndarray,
+    categories: np.ndarray,
+    points: np.ndarray,
+    reference_categories: np.ndarray,
+) -> np.ndarray:
+    """Return the log-odds of `neighbour_log_odds`, by reference texts of unit length [R, d]."""
     found = np.zeros(len(vectors))
-    if not len(reference):
+    if not len(points):
         return found
-    points = unit_length(reference)
     total = max(int(categories.max(initial=0)), int(reference_categories.max())) + 1
     sizes = np.bincount(reference_categories, minlength=total)
     count = min(NEIGHBOURS, len(points))
     drawn = min(NEIGHBOURS + SPARE, len(points))
     for start in range(0, len(vectors), ROWS):
         own = categories[start : start + ROWS]
-        cosines = unit_length(vectors[start : start + ROWS]) @ points.T
+        own_points = unit_length(vectors[start : start + ROWS])
+        cosines = own_points @ points.T
         same = _leave_out_same(cosines)
         near = np.argpartition(cosines, -drawn, axis=1)[:, -drawn:]
-        values = np.take_along_axis(cosines, near, 1).astype(np.float64).round(DECIMALS)
+        values = _ranked(own_points, points, near, same)
         near = np.take_along_axis(near, np.lexsort((near, -values), axis=1)[:, :count], 1)
         hits = reference_categories[near] == own[:, None]
         hits &= near != same[:, None]
@@ -249,6 +263,28 @@ def neighbour_log_odds(
         odds = np.log((inside + 0.5) / (looked_at - inside + 0.5))
         found[start : start + ROWS] = np.where(np.isfinite(cosines).any(1), odds, 0)
     return found
+
+
+def _ranked(
+    points: np.ndarray, reference: np.ndarray, near: np.ndarray, same: np.ndarray
+) -> np.ndarray:
+    """Return the rounded cosines [N, n] to the reference texts `near`, -inf to the `same` text.
+
+    They are computed again, in double precision and one by one: the last digits of a product of
+    matrices depend on its other rows, and here they would decide on an order.
+    """
+    precise, values = points.astype(np.float64), np.empty(near.shape)
+    for column in range(near.shape[1]):
+        values[:, column] = (precise * reference[near[:, column]]).sum(1)
+    return np.where(near == same[:, None], -np.inf, values.round(DECIMALS))
+
+
+def _cosines(points: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the cosines [N, R] of unit vectors, in float32.
+
+    In double precision the rounding of a product, which depends on its shape, is too small to show.
+    """
+    return (points.astype(np.float64) @ reference.T.astype(np.float64)).astype(np.float32)
 
 
 def _leave_out_same(cosines: np.ndarray) -> np.ndarray:

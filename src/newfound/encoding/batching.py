@@ -255,14 +255,26 @@ def _ragged(ids: list[list[int]]) -> Ragged:
     return Ragged.from_lengths(torch.from_numpy(flat), lengths)
 
 
-def plan_batches(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Return batches of rows of similar length, each of at most `budget` padded tokens."""
+def plan_batches(
+    lengths: np.ndarray, budget: int, device: torch.device | None = None
+) -> list[np.ndarray]:
+    """Return batches of rows of similar length, each of at most `budget` padded tokens.
+
+    On a CPU the rows of a batch have the same length. Without padding, the vector of a text does
+    not depend on the other texts, and small batches are not slower than larger padded ones.
+    """
     order = np.argsort(-lengths, kind="stable")  # longest first: a lack of memory shows early
+    ordered = lengths[order]
+    exact = device is not None and device.type == "cpu"
+    # Where a row of another length begins, after each row.
+    ends = np.searchsorted(-ordered, -ordered, side="right") if exact else None
     batches, start = [], 0
     while start < len(order):
-        rows = max(1, budget // max(1, int(lengths[order[start]])))
-        batches.append(order[start : start + rows])
-        start += rows
+        stop = start + max(1, budget // max(1, int(ordered[start])))
+        if ends is not None:
+            stop = min(stop, int(ends[start]))
+        batches.append(order[start:stop])
+        start = stop
     return batches
 
 

@@ -206,7 +206,7 @@ def _fill(
         if advance:
             advance(done)
 
-    batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type])
+    batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type], model.device)
     kept = KeptBatches(checkpoints, states, batches, places)
     first = kept.load()
     if first and advance:
@@ -261,7 +261,7 @@ def features_of(
         parts, rows = inputs.parts.take(rows)
     raw = torch.empty(len(rows), model.width, device=model.device)
     lengths = np.ones_like(rows) if inputs.pooled else inputs.lengths[rows]
-    for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type]):
+    for part in plan_batches(lengths, TOKEN_BUDGET[model.device.type], model.device):
         index = torch.from_numpy(rows[part]).to(model.device)
         states, mask = inputs.padded(index, int(lengths[part].max()))
         with torch.autocast("cuda", torch.bfloat16, enabled=half and raw.is_cuda and not plain()):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from newfound.encoding.architecture import MIN_POSITIONS, Architecture, check_backbone
 from newfound.encoding.batching import Cells, Ragged, plan_batches
-from newfound.encoding.heads import HEADS, HeadFeatures
+from newfound.encoding.heads import HEADS, MIN_ROWS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
 from newfound.encoding.modern_backbone import make_backbone
 from newfound.encoding.parts import MOST_TOKENS, Parts
@@ -197,7 +197,8 @@ class EncoderFeatures(HeadFeatures):
         def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
             if frozen is not None:
                 frozen[index] = states.float()
-            features[index] = self.finish(self.from_states(states, None if self.pooled else mask))
+            pooled = states if self.pooled else self.pooled_states(states, mask)
+            features[index] = self.from_pooled(pooled)
 
         self._run(tokens, encode, advance)
         return features, frozen
@@ -216,7 +217,7 @@ class EncoderFeatures(HeadFeatures):
         mean = parts.mean(vectors)
         if self.pooled:  # rounded as in the feature cache
             mean = mean.half().float()
-        features = torch.cat([self.finish(self.head(some)) for some in mean.split(BLOCK)])
+        features = torch.cat([self.from_pooled(some) for some in mean.split(BLOCK)])
         return features, mean if self.pooled else None
 
     def _run(
@@ -228,11 +229,14 @@ class EncoderFeatures(HeadFeatures):
         """Call `work` with the index, the frozen layers' output and the mask of every batch."""
 
         def run(rows: np.ndarray) -> None:
+            longest = int(tokens.lengths[rows].max())
+            # A few short texts are repeated: see MIN_ROWS.
+            rows = np.resize(rows, max(len(rows), -(-MIN_ROWS // longest)))
             index = torch.from_numpy(rows).to(self.device)
-            ids, mask = tokens.padded(index, int(tokens.lengths[rows].max()))
+            ids, mask = tokens.padded(index, longest)
             work(index, self.lower(ids, mask), mask)
 
-        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type])
+        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type], self.device)
         run_batches(run, batches, self.device, advance)
 
     @property

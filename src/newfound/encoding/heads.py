@@ -40,6 +40,9 @@ class ResidualHead(nn.Module):
         return pooled + self.down(self.dropout(inner))
 
 
+# Rows of a matrix product: with fewer, libraries add up in another order than with many.
+MIN_ROWS = 8
+
 HEADS: dict[str, Any] = {
     "none": lambda width: nn.Identity(),
     "tanh": TanhHead,
@@ -86,6 +89,12 @@ class HeadFeatures(nn.Module):
         if isinstance(self.head, ResidualHead):
             return self.head(pooled.float(), views)
         return self.head(pooled.float().repeat(views, 1))
+
+    def from_pooled(self, pooled: Tensor) -> Tensor:
+        """Return features of pooled vectors [B, width]; their last digits do not depend on B."""
+        missing = max(0, MIN_ROWS - len(pooled))
+        rows = F.pad(pooled.float(), (0, 0, 0, missing))
+        return self.finish(self.head(rows))[: len(pooled)]
 
     def finish(self, raw: Tensor) -> Tensor:
         """Return features from raw ones: apply logits and normalisation, if configured."""

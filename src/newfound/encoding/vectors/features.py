@@ -118,7 +118,7 @@ class VectorFeatures(HeadFeatures):
         features = np.empty((len(states), self.outputs), np.float32)
         for start in range(0, len(states), BLOCK):
             part = torch.from_numpy(states[start : start + BLOCK]).to(self.device)
-            features[start : start + BLOCK] = self.finish(self.from_states(part)).cpu().numpy()
+            features[start : start + BLOCK] = self.from_pooled(part).cpu().numpy()
         return features, states.astype(np.float32)
 
     # --- files ---------------------------------------------------------------------------------
