@@ -134,6 +134,11 @@ class Model:
         """Statuses of the categories, shape (K,)."""
         return objects([category.status for category in self.categories])
 
+    @property
+    def precision(self) -> str:
+        """Precision in which texts are encoded: "fp32" or "int8"."""
+        return getattr(self.features, "precision", "fp32")
+
     @cached_property
     def matching(self) -> np.ndarray | None:
         """Distances between labelled prototypes and all prototypes, shape (M, K), or None."""

@@ -7,7 +7,7 @@ answer everywhere.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ class ModelOptions:
     device: str | None = None
     outside: float | None = None
     false_alarms: float | None = None
-    int8: bool = False
+    int8: bool | None = None  # None: if the run holds an int8 model that agrees and is faster
     trust_remote_code: bool = False
 
 
@@ -270,10 +270,34 @@ def load_for_prediction(folder: Path, options: ModelOptions) -> tuple["Model", l
     if options.outside is not None or options.false_alarms is not None:
         model = model.marking(options.outside, options.false_alarms)
     model, notes = model_after_decisions(model, folder)
+    if options.int8 is None:
+        model, more = _fastest(model, folder)
+        return model, [*notes, *more]
     if not options.int8:
         return model, notes
     converted, agreement = _to_int8(model, folder)
     return converted, [*notes, agreement]
+
+
+def _fastest(model: "Model", folder: Path) -> tuple["Model", list[str]]:
+    """Return the model in int8 if the run holds such a model that agrees and is faster, and notes.
+
+    A model is converted only if the user asks for it, so that the same command gives the same
+    answers until then.
+    """
+    from newfound.encoding.int8 import kept_int8
+
+    inside = folder / "model" if (folder / "model").is_dir() else folder
+    try:
+        kept = kept_int8(model.features, inside / "int8")
+    except InputError as error:
+        return model, [f"full precision is used, because {error}"]
+    if kept is None:
+        return model, []
+    features, agreement = kept
+    if not agreement.suffices:
+        return model, [f"full precision is used; the run also holds an int8 model ({agreement})"]
+    return replace(model, features=features), [f"{agreement}; --fp32 encodes in full precision"]
 
 
 def model_digest(folder: Path) -> str:

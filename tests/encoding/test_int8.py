@@ -122,6 +122,49 @@ def test_unwritable_cache_is_ignored(copied_run: Path, tmp_path: Path) -> None:
 
 
 @needs_openvino
+def test_predict_uses_a_kept_int8_model_that_agrees_and_is_faster(
+    copied_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = new_table(tmp_path), tmp_path / "o.csv"
+
+    def predict(*flags: str) -> tuple[str, str, str]:
+        """Return the precision, the notes and the answers."""
+        arguments = ["predict", str(copied_run), str(table), "-o", str(out), "--force", "--json"]
+        capsys.readouterr()
+        assert main([*arguments, "--device", "cpu", *flags]) == 0
+        printed = capsys.readouterr()
+        return json.loads(printed.out)["precision"], printed.err, out.read_text()
+
+    plain = predict()
+    assert plain[0] == "fp32"
+    assert "int8" not in plain[1]
+    converted = predict("--int8")
+    assert converted[0] == "int8"
+    assert re.search(r", \d+\.\d times its speed", converted[1])
+    about = copied_run / "model" / "int8" / "int8.json"
+    recorded = json.loads(about.read_text())
+    # Each of the three is needed.
+    for cosine, same, speed, wanted in [
+        (0.999, 1.0, 3.0, "int8"),
+        (0.99, 1.0, 3.0, "fp32"),
+        (0.999, 0.98, 3.0, "fp32"),
+        (0.999, 1.0, 1.1, "fp32"),
+    ]:
+        agreement = {"texts": 60, "cosine": cosine, "same": same, "speed": speed}
+        about.write_text(json.dumps({**recorded, "agreement": agreement}))
+        found = predict()
+        assert found[0] == wanted
+        assert found[2] == (converted if wanted == "int8" else plain)[2]
+        said = "--fp32 encodes in full" if wanted == "int8" else "full precision is used"
+        assert said in found[1]
+        assert predict("--fp32")[::2] == plain[::2]
+    about.write_text("{")
+    damaged = predict()
+    assert damaged[::2] == plain[::2]
+    assert "full precision is used, because the int8 model in" in damaged[1]
+
+
+@needs_openvino
 def test_no_telemetry_is_sent(small_run: Path) -> None:
     code = (
         "import sys; from newfound import CategoryDiscoverer as C; "

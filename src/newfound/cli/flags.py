@@ -269,3 +269,31 @@ def add_device(command: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="cpu, cuda or cuda:N (default: cuda if available)",
     )
+
+
+def add_model_flags(command: argparse.ArgumentParser) -> None:
+    """Add the flags for the model that predicts."""
+    add_marking(command)
+    add_device(command)
+    command.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="run code that comes with the encoder of the run; only if you trust its author",
+    )
+    precision = command.add_mutually_exclusive_group()
+    precision.add_argument(
+        "--int8",
+        action="store_const",
+        const=True,
+        help="encode in int8, on many CPUs several times as fast; the model is calibrated once on "
+        "texts of the run and kept there, and its agreement with full precision and its speed are "
+        "printed; needs the extra openvino",
+    )
+    precision.add_argument(
+        "--fp32",
+        dest="int8",
+        action="store_const",
+        const=False,
+        help="encode in full precision, also if the run holds an int8 model that agrees with it "
+        "and is faster; without this flag, such a model is used, with a note",
+    )

@@ -13,6 +13,7 @@ from newfound.errors import InputError
 if TYPE_CHECKING:
     from newfound.data.corpus import Corpus
     from newfound.describing.llm_names import Endpoint
+    from newfound.prediction import ModelOptions
 
 # Environment variables with the API key of the naming endpoint; the first one that is set is used.
 KEYS = ("NEWFOUND_API_KEY", "OPENAI_API_KEY")
@@ -31,6 +32,20 @@ def marking_options(options: argparse.Namespace) -> tuple[float | None, float | 
     given = {name: getattr(options, name) for name in names}
     config = override(RunConfig(), given, "the command", spelt=flag_of)
     return config.outside, config.false_alarms
+
+
+def model_options(options: argparse.Namespace) -> "ModelOptions":
+    """Return how a model is loaded, by the flags of `newfound.cli.flags.add_model_flags`."""
+    from newfound.prediction import ModelOptions
+
+    outside, false_alarms = marking_options(options)
+    return ModelOptions(
+        device=getattr(options, "device", None),
+        outside=outside,
+        false_alarms=false_alarms,
+        int8=options.int8,
+        trust_remote_code=options.trust_remote_code,
+    )
 
 
 def method_settings(options: argparse.Namespace) -> dict[str, str]:

@@ -5,16 +5,18 @@ prototypes stay in full precision. This needs the extra `openvino`.
 """
 
 import hashlib
-import importlib
+import importlib.util
 import io
 import logging
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -31,17 +33,21 @@ from newfound.wording import plural
 
 Categories = Callable[[np.ndarray], np.ndarray]  # features [N, d] to category ids [N]
 BUDGET = 1024  # tokens per batch
-FORMAT = 2
+FORMAT = 3
 MODEL_FILES = ("int8.bin", "int8.xml")
 # Fields of the agreement in int8.json.
 AGREEMENT: dict[str, type | tuple[type, ...]] = {
     "texts": int,
     "cosine": (int, float),
     "same": (int, float),
+    "speed": (int, float),
 }
 CALIBRATION_TEXTS = 300  # for the ranges of activations
 COMPARISON_TEXTS = 300  # other texts, on which int8 is compared with full precision
 MIN_COSINE = 0.998  # mean cosine to full precision below which the user is warned
+# Below these, int8 is used only if the user asks for it.
+MIN_SAME = 0.99  # share of texts with the same category
+MIN_SPEED = 1.2  # texts per second, relative to full precision
 
 
 @dataclass(frozen=True)
@@ -56,16 +62,25 @@ class Agreement:
         Mean cosine of the features.
     same : float
         Share of texts that get the same category.
+    speed : float
+        Texts per second, relative to full precision, on the machine of the comparison.
     """
 
     texts: int
     cosine: float
     same: float
+    speed: float
+
+    @property
+    def suffices(self) -> bool:
+        """Whether int8 is used by default: it agrees with full precision and is faster."""
+        agrees = self.cosine >= MIN_COSINE and self.same >= MIN_SAME
+        return agrees and self.speed >= MIN_SPEED
 
     def __str__(self) -> str:
         message = (
             f"int8: mean cosine to full precision {self.cosine:.4f}, same category for "
-            f"{self.same:.1%} of {plural(self.texts, 'text')}"
+            f"{self.same:.1%} of {plural(self.texts, 'text')}, {self.speed:.1f} times its speed"
         )
         warning = f"; that is below {MIN_COSINE}: do not use int8 if accuracy matters"
         return message + (warning if self.cosine < MIN_COSINE else "")
@@ -83,14 +98,18 @@ class Int8Features:
     """
 
     kind = EncoderFeatures.kind
+    precision = "int8"
 
     def __init__(self, original: EncoderFeatures, model: Any) -> None:
         self.original = original
         openvino = _openvino()
-        self._compiled = openvino.Core().compile_model(
-            model, "CPU", {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
-        )
+        options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
+        threads = os.environ.get("OMP_NUM_THREADS", "")  # which OpenVINO does not read
+        if threads.isdecimal():
+            options["INFERENCE_NUM_THREADS"] = threads
+        self._compiled = openvino.Core().compile_model(model, "CPU", options)
         self._queue = openvino.AsyncInferQueue(self._compiled)
+        self._lock = Lock()  # several threads may encode
 
     def __call__(self, texts: Sequence[str], advance: Advance | None = None) -> np.ndarray:
         """Features of texts, float32 [N, width]; a repeated text is encoded once."""
@@ -108,17 +127,18 @@ class Int8Features:
         def store(request: Any, rows: np.ndarray) -> None:
             pooled[rows] = request.get_output_tensor(0).data
 
-        self._queue.set_callback(store)
         if advance is not None and tokens.parts is not None:
             advance = tokens.parts.counting_texts(advance)
-        for rows, ids, mask in _batches(tokens, BUDGET):
-            self._queue.start_async([ids, mask], rows)
-            if advance:
-                advance(len(rows))
-        self._queue.wait_all()
+        with self._lock:
+            self._queue.set_callback(store)
+            for rows, ids, mask in _batches(tokens, BUDGET):
+                self._queue.start_async([ids, mask], rows)
+                if advance:
+                    advance(len(rows))
+            self._queue.wait_all()
         if tokens.parts is not None:
             pooled = tokens.parts.mean(torch.from_numpy(pooled)).numpy()
-        features = self.original.finish(self.original.head(torch.from_numpy(pooled))).numpy()
+        features = self.original.from_pooled(torch.from_numpy(pooled)).numpy()
         place = {text: i for i, text in enumerate(distinct)}
         order = [place[text] for text in texts]
         return features[order], pooled[order] if self.original.pooled else None
@@ -177,6 +197,26 @@ def int8_features(
     return converted, agreement
 
 
+def kept_int8(features: FeatureMap, folder: Path) -> tuple[Int8Features, Agreement] | None:
+    """Return the int8 model of a feature map that `int8_features` has kept in a folder.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    folder : Path
+
+    Returns
+    -------
+    tuple of Int8Features and Agreement, or None
+        None if none is kept, if the features are not computed on a CPU, and without OpenVINO.
+    """
+    if not (folder / "int8.json").is_file() or not importlib.util.find_spec("openvino"):
+        return None
+    if not isinstance(features, EncoderFeatures) or features.device.type != "cpu":
+        return None
+    return _read(features, folder, _key(features))
+
+
 def quantise(original: EncoderFeatures, texts: Sequence[str]) -> Any:
     """Convert backbone and pooling to an OpenVINO model in int8, calibrated on `texts`."""
     openvino, nncf = _openvino(), _nncf()
@@ -206,12 +246,18 @@ def compare(
     categories_of: Categories,
     texts: Sequence[str],
 ) -> Agreement:
-    """Compare the features and categories of int8 with full precision."""
-    before, after = original(texts), quantised(texts)
+    """Compare the features, the categories and the speed of int8 with full precision."""
+    quantised(texts)  # its first call takes longer
+    seconds = [time.perf_counter()]
+    before = original(texts)
+    seconds.append(time.perf_counter())
+    after = quantised(texts)
+    seconds.append(time.perf_counter())
+    speed = (seconds[1] - seconds[0]) / (seconds[2] - seconds[1])
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     cosine = (before * after).sum(1) / np.maximum(lengths, 1e-12)
     same = categories_of(before) == categories_of(after)
-    return Agreement(len(texts), float(cosine.mean()), float(same.mean()))
+    return Agreement(len(texts), float(cosine.mean()), float(same.mean()), round(speed, 2))
 
 
 class _Pooled(nn.Module):
@@ -226,8 +272,8 @@ class _Pooled(nn.Module):
 
 
 def _batches(tokens: Ragged, budget: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield (rows, ids, mask) of batches of texts of similar length."""
-    for rows in plan_batches(tokens.lengths, budget):
+    """Yield (rows, ids, mask) of batches of texts of the same length."""
+    for rows in plan_batches(tokens.lengths, budget, torch.device("cpu")):
         ids, mask = tokens.padded(torch.from_numpy(rows), int(tokens.lengths[rows].max()))
         yield rows, ids.numpy(), mask.numpy()
 

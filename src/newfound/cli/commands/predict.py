@@ -10,9 +10,8 @@ from newfound.cli.flags import (
     TABLES,
     Commands,
     add_columns,
-    add_device,
     add_force,
-    add_marking,
+    add_model_flags,
     add_output_flags,
     add_parts,
     add_raw_cells,
@@ -20,7 +19,7 @@ from newfound.cli.flags import (
     add_vectors,
     new_command,
 )
-from newfound.cli.inputs import marking_options
+from newfound.cli.inputs import model_options
 from newfound.cli.output import Output, json_line
 from newfound.cli.sharding import add_engine, predict_into_folder
 from newfound.errors import InputError
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from newfound.data.tables import TableStream, TableWriter
-    from newfound.prediction import ModelOptions, Rows
+    from newfound.prediction import Rows
 
 LINES = 256  # maximum number of lines of standard input per batch
 
@@ -66,20 +65,7 @@ def add_parser(commands: Commands) -> None:
     add_vectors(command, several=False)
     add_parts(command)
     add_raw_cells(command)
-    add_marking(command)
-    add_device(command)
-    command.add_argument(
-        "--trust-remote-code",
-        action="store_true",
-        help="run code that comes with the encoder of the run; only if you trust its author",
-    )
-    command.add_argument(
-        "--int8",
-        action="store_true",
-        help="encode in int8, several times as fast on a CPU; the model is calibrated once on "
-        "texts of the run, and its agreement with full precision is printed; needs the extra "
-        "openvino",
-    )
+    add_model_flags(command)
     add_output_flags(command)
 
 
@@ -103,7 +89,7 @@ def run(options: argparse.Namespace) -> int | None:
     writer = None if out is None else TableWriter(out, ours, raw_cells=options.raw_cells)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
-    rule = marking_options(options)
+    chosen = model_options(options)
     piped = options.tables == ["-"]
     if "-" in options.tables and not piped:
         raise InputError("- stands for standard input and cannot be combined with tables")
@@ -133,7 +119,7 @@ def run(options: argparse.Namespace) -> int | None:
         kept = None if table is None else table.kept
         writer.columns = prediction_columns(columns["text_column"], kept)
     with output.stages().stage("loading the model"):
-        model, notes = load_for_prediction(options.folder, _model_options(options, *rule))
+        model, notes = load_for_prediction(options.folder, chosen)
     notes += [] if table is None else table.notes
     output.notes(notes)
     if writer is None:
@@ -150,24 +136,10 @@ def run(options: argparse.Namespace) -> int | None:
     output.notes(late)
     notes += late
     value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
+    value["precision"] = model.precision
     outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
     output.result(value, f"{plural(count, 'text')}{outside}: {out}")
     return None
-
-
-def _model_options(
-    options: argparse.Namespace, outside: float | None, false_alarms: float | None
-) -> "ModelOptions":
-    """Return how the model is loaded."""
-    from newfound.prediction import ModelOptions
-
-    return ModelOptions(
-        device=getattr(options, "device", None),
-        outside=outside,
-        false_alarms=false_alarms,
-        int8=options.int8,
-        trust_remote_code=options.trust_remote_code,
-    )
 
 
 def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Iterator["np.ndarray"]:
