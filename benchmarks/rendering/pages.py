@@ -17,6 +17,8 @@ from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
 from benchmarks.rendering.tables.reviewing import reviewing_table
 from benchmarks.rendering.tables.scale_out import scale_out_table
+from benchmarks.rendering.tables.serving import serving_table
+from benchmarks.rendering.tables.sizes import sizes_table
 from benchmarks.rendering.tables.speed import gpu_table, speed_table
 from benchmarks.rendering.tables.summary import summary_table
 from benchmarks.rendering.tables.table1 import table1
@@ -121,6 +123,8 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "reviewing": reviewing_table(lines),
         "millions": millions_table(lines),
         "fit-sample": fit_sample_table(lines),
+        "serving": serving_table(lines),
+        "sizes": sizes_table(lines),
     }
 
 

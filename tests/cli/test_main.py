@@ -1,13 +1,15 @@
 """The parser of all commands: help, suggestions, exit codes."""
 
 import argparse
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.commands import Command, Done, Refuse
 
 import newfound
-from newfound.cli.main import build_parser
+from newfound.cli.main import build_parser, main
 from newfound.config import RunConfig, flag_of, settings_of
 
 
@@ -92,3 +94,19 @@ def test_misspelt_words_get_a_suggestion(
 ) -> None:
     monkeypatch.chdir(put("t.csv", "text\na\nb\n").parent)
     assert message in refuse(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "threads"),
+    [("150000 100000\n", "2"), ("50000 100000\n", "1"), ("max 100000\n", None), ("", None)],
+)
+def test_threads_follow_the_cpu_limit_of_a_container(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str, threads: str | None
+) -> None:
+    (tmp_path / "cpu.max").write_text(content)
+    monkeypatch.setattr("newfound.cli.main.CPU_LIMIT", tmp_path / "cpu.max")
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setenv("OMP_NUM_THREADS", "")  # restored afterwards
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert main(["methods", "newfound"]) == 0
+    assert os.environ.get("OMP_NUM_THREADS") == threads

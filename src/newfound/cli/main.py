@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import newfound
@@ -28,6 +29,7 @@ from newfound.cli.commands import (
     predict,
     refit,
     report,
+    serve,
 )
 from newfound.cli.interrupts import catch_signals
 from newfound.cli.printing import printable
@@ -40,6 +42,7 @@ from newfound.wording import closest
 COMMANDS = (
     discover,
     predict,
+    serve,
     estimate,
     check,
     demo,
@@ -172,6 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 SPINS = "2000"  # about the time of a small matrix product
+CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")  # of a container on Linux
 
 
 def _prepare_process() -> None:
@@ -181,6 +185,20 @@ def _prepare_process() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # numpy's matrices are small here, and its threads would spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Torch counts the cores of the machine; more threads than a container may use are stopped.
+    limit = _cpu_limit()
+    if limit is not None:
+        os.environ.setdefault("OMP_NUM_THREADS", str(limit))
+
+
+def _cpu_limit() -> int | None:
+    """Return how many cores a container may use, None without a limit below those it has."""
+    try:
+        quota, period = map(int, CPU_LIMIT.read_text().split())
+    except (OSError, ValueError):  # no such file; "max" stands for no limit
+        return None
+    limit = max(1, -(-quota // period))
+    return limit if limit < (os.cpu_count() or 1) else None
 
 
 def _drop_output() -> None:

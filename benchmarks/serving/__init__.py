@@ -1,0 +1,1 @@
+"""Measurements of `newfound serve` under load, on the loopback."""

@@ -1,0 +1,1 @@
+"""An HTTP service that predicts with the model of a run."""

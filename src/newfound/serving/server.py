@@ -1,0 +1,116 @@
+"""Run the service in this process: the socket, signals, and a clean end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from newfound.errors import InputError
+from newfound.serving.service import Service
+
+BACKLOG = 2048  # connections that wait to be accepted
+LAST = 5.0  # seconds beyond the time limit of a request in which the service ends
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that loads the run again at SIGHUP, and ends at SIGINT and SIGTERM.
+
+    Parameters
+    ----------
+    app : ASGIApp
+    service : Service
+    ready : callable
+        Called when requests are answered.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,  # warnings and errors go to standard error
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_graceful_shutdown=round(service.limits.seconds + LAST),
+        )
+        super().__init__(config)
+        self._service, self._ready = service, ready
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals while the server runs; one that ended it is not raised again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handlers: dict[int, Callable[..., None]] = {
+            signal.SIGINT: self.handle_exit,
+            signal.SIGTERM: self.handle_exit,
+        }
+        if hasattr(signal, "SIGHUP"):  # a POSIX system
+            loop = asyncio.get_running_loop()
+            handlers[signal.SIGHUP] = lambda *_: loop.call_soon_threadsafe(self._reload)
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _reload(self) -> None:
+        """Load the run again in the background; the service reports how that ended."""
+
+        async def reload() -> None:
+            with contextlib.suppress(InputError):
+                await self._service.reload()
+
+        task = asyncio.get_running_loop().create_task(reload())
+        self._reloads.add(task)  # a task that nobody holds may be discarded
+        task.add_done_callback(self._reloads.discard)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    Parameters
+    ----------
+    host : str
+        Name or address.
+    port : int
+        0 chooses a free port.
+
+    Returns
+    -------
+    socket
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(
+            f"cannot listen on {host}, port {port}: {why}; choose others with --host and --port"
+        ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only programs on this machine reach an address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
