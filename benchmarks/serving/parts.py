@@ -72,7 +72,7 @@ def _latency(server: Served, bodies: Path, rate: float) -> dict[str, float]:
     """Return the latency at a rate of requests per second that is nearly reached."""
     # A connection sends a request per latency and pause, and the latency depends on the load.
     seconds = 0.0
-    for duration in (5, SECONDS):
+    for duration in (4, 4, SECONDS):
         pause = max(0.0, CONNECTIONS / rate - seconds)
         load = put_load(server.url, bodies, connections=CONNECTIONS, seconds=duration, pause=pause)
         seconds = load.mean_ms / 1000

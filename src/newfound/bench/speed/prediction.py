@@ -44,7 +44,7 @@ def measure_prediction(
         One measurement for fp32 and, if openvino and nncf are installed, one for int8.
     """
     run = _discover(folder, encoder, sample)
-    flags: dict[str, list[str]] = {"fp32": []}
+    flags: dict[str, list[str]] = {"fp32": ["--fp32"]}
     if int8_installed():
         flags["int8"] = ["--int8"]
         first = _write_texts(folder / "first.csv", texts[:32])
