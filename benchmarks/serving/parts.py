@@ -21,7 +21,7 @@ from newfound.errors import InputError
 
 REPEATS = 3
 SECONDS = 15  # of a measurement of speed
-CONNECTIONS = 128
+CONNECTIONS = 512
 SHARES = (0.1, 0.5, 0.9)  # of the throughput, at which the latency is measured
 REQUESTS = 200_000  # over which the memory is followed
 RELOADS = 20

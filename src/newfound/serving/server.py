@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -54,7 +55,7 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        handlers: dict[int, Callable[..., None]] = {
+        handlers: dict[int, Callable[..., Any]] = {
             signal.SIGINT: self.handle_exit,
             signal.SIGTERM: self.handle_exit,
         }

@@ -3,6 +3,7 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from newfound.cli.flags import (
     Commands,
@@ -119,7 +120,7 @@ def _token() -> str | None:
     return token
 
 
-def _limits(options: argparse.Namespace) -> dict[str, float]:
+def _limits(options: argparse.Namespace) -> dict[str, Any]:
     """Return the limits of the service, after a check of all numbers."""
     flags = {"queue": "--queue", "body": "--body-limit", "seconds": "--time-limit"}
     given = {"queue": options.queue, "body": options.body_limit, "seconds": options.time_limit}
