@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--data", type=Path, default=Path("data"), help="folder of the data sets (default: data)"
     )
+    parser.add_argument(
+        "-o", "--out", type=Path, default=RESULTS, help="file that gets the result lines"
+    )
     parser.add_argument("--prepare", action="store_true", help="only make the runs")
     options = parser.parse_args(arguments)
     unknown = set(options.parts) - set(PARTS)
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "versions": versions(),
                 "commit": commit(),
             }
-            append_line(RESULTS, line)
+            append_line(options.out, line)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
