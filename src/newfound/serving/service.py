@@ -5,13 +5,16 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import torch
 
 from newfound.data.tables.streaming import TableChunk
+from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.files import read_steadily, without_nan
 from newfound.prediction import ModelOptions, load_for_prediction, model_digest, predicted
 from newfound.serving.batcher import Batcher, QueueFullError
@@ -62,11 +65,18 @@ class ServedRun:
     digest: str
     notes: tuple[str, ...]
     categories: str
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may predict: the encoder is ours, and runs on a CPU."""
+        return self.model.features.kind == EncoderFeatures.kind and self.model.device == "cpu"
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Return the prediction of each text as a JSON object, as `newfound predict` has it."""
         chunk = TableChunk([""] * len(texts), list(texts))
-        (columns,) = predicted(self.model, [chunk])
+        with nullcontext() if self.parallel else self._lock:
+            (columns,) = predicted(self.model, [chunk])
         names = [name for name in columns if name not in NOT_ANSWERED]
         rows = zip(*(columns[name] for name in names), strict=True)
         return [json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows]
@@ -125,10 +135,12 @@ class Service:
 
     def open(self) -> None:
         """Start the threads that predict; called in the loop of the requests."""
-        # Every batch is computed by one thread, so that no thread waits for another.
-        self._threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        workers = self._threads if self.run.model.device == "cpu" else 1
+        self._threads = workers = torch.get_num_threads()
+        if self.run.parallel:
+            # Every batch is computed by one thread, so that no thread waits for another.
+            torch.set_num_threads(1)
+        else:
+            workers = 1
         self._reloading = asyncio.Lock()
         self._batcher = Batcher(
             asyncio.get_running_loop(),
