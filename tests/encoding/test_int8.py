@@ -137,7 +137,7 @@ def test_predict_uses_a_kept_int8_model_that_agrees_and_is_faster(
 
     plain = predict()
     assert plain[0] == "fp32"
-    assert "int8" not in plain[1]
+    assert "int8: " not in plain[1]
     converted = predict("--int8")
     assert converted[0] == "int8"
     assert re.search(r", \d+\.\d times its speed", converted[1])
