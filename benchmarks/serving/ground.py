@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,6 +91,12 @@ class Served:
     def health(self) -> Any:
         """Return the answer of /health."""
         return json.loads(self.send("GET", "/health")[1])
+
+    def wait_until_idle(self) -> None:
+        """Wait until requests of clients that have gone are answered."""
+        while self.health()["waiting"]:
+            time.sleep(0.1)
+        time.sleep(1.0)  # of the last batches
 
     def metric(self, name: str) -> float:
         """Return the value of a metric."""

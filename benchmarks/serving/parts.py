@@ -19,9 +19,10 @@ from benchmarks.serving.ground import Ground, Served, answers_of, python_module,
 from benchmarks.serving.load import put_load, write_bodies
 from newfound.errors import InputError
 
-REPEATS = 3
-SECONDS = 15  # of a measurement of speed
-CONNECTIONS = 512
+REPEATS = 2
+SECONDS = 30  # of a measurement of throughput
+LATENCY_SECONDS = 12  # of a measurement of latency
+CONNECTIONS = 256
 SHARES = (0.1, 0.5, 0.9)  # of the throughput, at which the latency is measured
 REQUESTS = 200_000  # over which the memory is followed
 RELOADS = 20
@@ -30,14 +31,17 @@ RELOADS = 20
 def measure_speed(ground: Ground) -> dict[str, Any]:
     """Measure the throughput beside that of the bare encoder, and latencies at shares of it."""
     bodies = write_bodies(ground.folder / "bodies.jsonl", ground.texts)
-    bare, served = [], []
+    bare, served, cpu = [], [], []
     texts = ground.folder / "texts.json"
     texts.write_text(json.dumps(ground.texts))
     for _ in range(REPEATS):
         bare.append(_bare(ground.runs["first"], texts))
         with serving(ground.runs["first"]) as server:
-            put_load(server.url, bodies, connections=CONNECTIONS, seconds=2)
+            put_load(server.url, bodies, connections=1, seconds=1)
+            used = server.metric("process_cpu_seconds_total")
             load = put_load(server.url, bodies, connections=CONNECTIONS, seconds=SECONDS)
+            cpu.append(round((server.metric("process_cpu_seconds_total") - used) / SECONDS, 2))
+            server.wait_until_idle()
         served.append(load)
     throughput = statistics.median(load.per_second for load in served)
     encoder = statistics.median(bare)
@@ -52,6 +56,7 @@ def measure_speed(ground: Ground) -> dict[str, Any]:
         "server": {
             "texts_per_second": throughput,
             "runs": [load.per_second for load in served],
+            "cores_used": cpu,
             "failed": sum(load.failed for load in served),
             "p50_ms": statistics.median(load.p50_ms for load in served),
             "p99_ms": statistics.median(load.p99_ms for load in served),
@@ -72,7 +77,8 @@ def _latency(server: Served, bodies: Path, rate: float) -> dict[str, float]:
     """Return the latency at a rate of requests per second that is nearly reached."""
     # A connection sends a request per latency and pause, and the latency depends on the load.
     seconds = 0.0
-    for duration in (4, 4, SECONDS):
+    for duration in (4, 4, LATENCY_SECONDS):
+        server.wait_until_idle()
         pause = max(0.0, CONNECTIONS / rate - seconds)
         load = put_load(server.url, bodies, connections=CONNECTIONS, seconds=duration, pause=pause)
         seconds = load.mean_ms / 1000
@@ -117,7 +123,7 @@ def measure_overload(ground: Ground) -> dict[str, Any]:
 
         async def scene() -> None:
             asking = asyncio.create_task(clients.run(400))
-            await asyncio.sleep(SECONDS)
+            await asyncio.sleep(LATENCY_SECONDS)
             clients.stop()
             await asking
 

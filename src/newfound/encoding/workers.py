@@ -49,11 +49,11 @@ def run_batches(
         if advance:
             advance(done)
 
-    if device.type != "cpu":
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
         for rows in batches[skip:]:
             report(infer(rows))
         return
-    threads = torch.get_num_threads()
     workers = max(1, min(threads, MAX_WORKERS, len(batches) - skip))
     try:
         with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (1,)) as pool:

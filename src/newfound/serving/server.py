@@ -16,6 +16,7 @@ from newfound.errors import InputError
 from newfound.serving.service import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
+IDLE = 75  # seconds until a connection without requests is closed
 LAST = 5.0  # seconds beyond the time limit of a request in which the service ends
 
 
@@ -37,6 +38,7 @@ class Server(uvicorn.Server):
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
+            timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=round(service.limits.seconds + LAST),
         )
         super().__init__(config)
