@@ -2,8 +2,9 @@
 
 1. A request waits in a queue that holds a limited number of texts.
 2. A free worker takes texts of the waiting requests in turn, so that a long request does not hold
-   up short ones. Workers share what waits, and nobody waits for a batch to fill.
-3. A request is answered when its last text is. All its texts are predicted by one model, the one
+   up short ones, and shares them out in one batch per worker. Nobody waits for a batch to fill.
+3. The texts of a batch are of similar length: those of the same length are encoded together.
+4. A request is answered when its last text is. All its texts are predicted by one model, the one
    that was current when it arrived.
 """
 
@@ -44,7 +45,7 @@ class Waiting:
         self.future: asyncio.Future[list[str]] = loop.create_future()
 
 
-Piece = tuple[Waiting, int, int]  # a request, and the first and the last row (not included)
+Item = tuple[Waiting, int]  # a request, and the position of one of its texts
 
 
 class Batcher:
@@ -72,6 +73,7 @@ class Batcher:
     ) -> None:
         self._loop, self._limit, self._batched = loop, limit, batched
         self._requests: deque[Waiting] = deque()
+        self._batches: deque[list[Item]] = deque()  # that the next workers take
         self._changed = threading.Condition()
         self._closed = False
         self.waiting = 0  # texts
@@ -127,66 +129,71 @@ class Batcher:
         """Answer batches until the queue is closed and empty."""
         while True:
             with self._changed:
-                while not self._requests and not self._closed:
+                while not self._requests and not self._batches and not self._closed:
                     self._changed.wait()
-                if not self._requests:
-                    return
-                pieces = self._take()
-            if pieces:
-                self._answer(pieces)
+                if not self._batches:
+                    if not self._requests:
+                        return
+                    self._batches.extend(self._share_out(self._take()))
+                    self._changed.notify(len(self._batches))
+                batch = self._batches.popleft() if self._batches else []
+                self.waiting -= len(batch)
+            if batch:
+                self._answer(batch)
 
-    def _take(self) -> list[Piece]:
+    def _take(self) -> list[Item]:
         """Take texts of waiting requests in turn, all for one model; the lock is held."""
-        room = min(BATCH, -(-self.waiting // len(self._threads)))
-        pieces: list[Piece] = []
+        room = BATCH * len(self._threads)
+        items: list[Item] = []
         later: list[Waiting] = []  # for another model
         while room and self._requests:
             request = self._requests.popleft()
             if request.future.cancelled():
                 self.waiting -= len(request.texts) - request.taken
                 continue
-            if pieces and request.predict is not pieces[0][0].predict:
+            if items and request.predict is not items[0][0].predict:
                 later.append(request)
                 continue
             start = request.taken
-            stop = min(len(request.texts), start + min(room, TURN))
-            request.taken = stop
-            room -= stop - start
-            pieces.append((request, start, stop))
-            if stop < len(request.texts):
+            request.taken = min(len(request.texts), start + min(room, TURN))
+            room -= request.taken - start
+            items += [(request, position) for position in range(start, request.taken)]
+            if request.taken < len(request.texts):
                 self._requests.append(request)
         self._requests.extendleft(reversed(later))
-        self.waiting -= sum(stop - start for _, start, stop in pieces)
-        if self._requests:
-            self._changed.notify()  # another worker has work to do
-        return pieces
+        return items
 
-    def _answer(self, pieces: list[Piece]) -> None:
+    def _share_out(self, items: list[Item]) -> list[list[Item]]:
+        """Return batches of texts of similar length, one for each worker."""
+        ordered = sorted(items, key=lambda item: len(item[0].texts[item[1]]))
+        size = -(-len(ordered) // len(self._threads))
+        return [ordered[i : i + size] for i in range(0, len(ordered), max(size, 1))]
+
+    def _answer(self, batch: list[Item]) -> None:
         """Predict the texts of a batch and hand the answers to the loop of the requests."""
-        texts = [text for request, start, stop in pieces for text in request.texts[start:stop]]
+        texts = [request.texts[position] for request, position in batch]
         self._batched(len(texts))
         begun = time.perf_counter()
         found: Sequence[str] | Exception
         try:
-            found = pieces[0][0].predict(texts)
+            found = batch[0][0].predict(texts)
         except Exception as error:  # of this batch only; its requests report it
             found = error
         pace = (time.perf_counter() - begun) / len(texts)
         self._pace = 0.8 * self._pace + 0.2 * pace if self._pace else pace
         # One call for all requests, because each one wakes up the loop.
-        self._loop.call_soon_threadsafe(_deliver, pieces, found)
+        self._loop.call_soon_threadsafe(_deliver, batch, found)
 
 
-def _deliver(pieces: list[Piece], found: Sequence[str] | Exception) -> None:
+def _deliver(batch: list[Item], found: Sequence[str] | Exception) -> None:
     """Hand the answers of a batch, or its error, to its requests; runs in their loop."""
-    position = 0
-    for request, start, stop in pieces:
-        if isinstance(found, Exception):
-            if not request.future.done():
-                request.future.set_exception(found)
+    for place, (request, position) in enumerate(batch):
+        if request.future.done():  # refused because of its time, or failed
             continue
-        request.answers[start:stop] = found[position : position + stop - start]
-        position += stop - start
-        request.missing -= stop - start
-        if not request.missing and not request.future.done():
+        if isinstance(found, Exception):
+            request.future.set_exception(found)
+            continue
+        request.answers[position] = found[place]
+        request.missing -= 1
+        if not request.missing:
             request.future.set_result(request.answers)
