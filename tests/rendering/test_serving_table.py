@@ -43,7 +43,14 @@ def test_sizes_tell_what_many_texts_would_take() -> None:
         "device": "cpu",
         "rows": [{"engine": "ray", "workers": 2, "texts": 500, "predicting_seconds": 1.0}],
     }
-    table = sizes_table([prediction, SPEED, scaled])
+    fitted = {
+        "kind": "millions",
+        "device": "gpu",
+        "config": {"texts": 1_000_000, "encoder": "minilm"},
+        "seconds": 1000.0,
+    }
+    table = sizes_table([prediction, SPEED, scaled, fitted])
+    assert "`newfound discover` on 1,000,000 texts, encoder minilm | gpu | 1,000 |" in table
     assert (
         "| `newfound predict`, fp32, 20,000 texts | cpu, 2 threads | 10,000 | 2.8 hours |" in table
     )
