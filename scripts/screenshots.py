@@ -1,16 +1,21 @@
-"""Take screenshots of the report for the README, from a run folder.
+"""Take screenshots of the report and of the review for the documents, from a run folder.
 
     python scripts/screenshots.py RUN [--out docs/images]
 
-writes report-light.png and report-dark.png. It needs chromium (on Debian: apt-get install
-chromium).
+writes report-light.png, report-dark.png, review-light.png and review-dark.png. It needs chromium
+(on Debian: apt-get install chromium).
 """
 
 import argparse
+import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from newfound.errors import InputError
@@ -33,6 +38,7 @@ FLAGS = (
 )
 # Blink's numbers of the colour schemes.
 SCHEMES = {"light": 1, "dark": 0}
+REVIEW_HEIGHT = 1080
 
 
 def find_chromium() -> str:
@@ -44,8 +50,8 @@ def find_chromium() -> str:
     raise InputError("chromium is not installed: on Debian or Ubuntu, apt-get install chromium")
 
 
-def take(chromium: str, page: Path, out: Path, scheme: str, width: int, height: int) -> None:
-    """Write a screenshot of the top of `page` to `out`."""
+def take(chromium: str, address: str, out: Path, scheme: str, width: int, height: int) -> None:
+    """Write a screenshot of the page at an address to `out`."""
     with tempfile.TemporaryDirectory() as profile:
         command = [
             chromium,
@@ -54,11 +60,35 @@ def take(chromium: str, page: Path, out: Path, scheme: str, width: int, height: 
             f"--window-size={width},{height}",
             f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
             f"--screenshot={out}",
-            page.as_uri(),
+            address,
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0 or not out.exists():
-        raise InputError(f"chromium took no screenshot of {page}: {done.stderr.strip()[-500:]}")
+        raise InputError(f"chromium took no screenshot of {address}: {done.stderr.strip()[-500:]}")
+
+
+@contextmanager
+def review(folder: Path) -> Iterator[str]:
+    """Serve the review of a run, and yield the address of its first question."""
+    import uvicorn
+
+    from newfound.review.server import make_app
+    from newfound.review.session import Session
+
+    session, token = Session(folder, "you"), secrets.token_urlsafe(16)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        config = uvicorn.Config(make_app(session, token, port), log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}/?token={token}#question"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def main() -> int:
@@ -79,8 +109,14 @@ def main() -> int:
             for scheme in SCHEMES:
                 picture = (options.out / f"report-{scheme}.png").resolve()
                 picture.unlink(missing_ok=True)
-                take(chromium, page, picture, scheme, options.width, options.height)
+                take(chromium, page.as_uri(), picture, scheme, options.width, options.height)
                 print(picture)
+            with review(options.run) as address:
+                for scheme in SCHEMES:
+                    picture = (options.out / f"review-{scheme}.png").resolve()
+                    picture.unlink(missing_ok=True)
+                    take(chromium, address, picture, scheme, options.width, REVIEW_HEIGHT)
+                    print(picture)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,8 +1,13 @@
 """Names and keywords without numbers, addresses and persons' names."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from support.fake_run import write_fake_run
 
+from newfound.decisions import Decision, Part, apply
 from newfound.describing.descriptions import describe
 from newfound.describing.private_words import (
     is_number,
@@ -10,6 +15,7 @@ from newfound.describing.private_words import (
     without_addresses,
     without_private,
 )
+from newfound.storage.run_folder import read_run
 
 PLAIN = ["the parcel is late", "my invoice is wrong", "please send the invoice to the team"]
 
@@ -88,3 +94,20 @@ def test_descriptions_have_no_private_words() -> None:
         assert not any(word in shown for word in ("keith", "okri", "acme", "org"))
     assert "refund" in found[0].keywords
     assert any("Keith" in text for text in found[0].examples)  # texts stay as they are
+
+
+def test_parts_of_a_split_category_have_no_private_words(tmp_path: Path) -> None:
+    result = read_run(write_fake_run(tmp_path, 60, 2, 2, 0))
+    rows = np.flatnonzero(result.assigned == 3)
+    texts = list(result.corpus.texts)
+    for row in rows.tolist():
+        texts[row] = f"The refund 4711 never came. Keith {row}" if row % 2 else "No app. Keith"
+    signed = replace(result, corpus=replace(result.corpus, texts=texts))
+    part = Part(tuple(result.corpus.ids[row] for row in rows.tolist() if row % 2))
+    decided, problems = apply(signed, [Decision("split", category="c4", parts=(part,))])
+    assert problems == ()
+    new = decided.categories[-1]
+    shown = " ".join([new.name, *new.keywords]).lower()
+    assert "refund" in shown
+    assert "keith" not in shown
+    assert not any(character.isdigit() for character in shown)

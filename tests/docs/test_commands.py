@@ -42,13 +42,15 @@ def parses(command: str, *, whole: bool) -> bool:
 
 def require_nothing(parser: argparse.ArgumentParser) -> None:
     """Let a parser, and those of its commands, accept commands that lack arguments."""
+    # A positional that takes any number of words would take the name of the subcommand.
+    nested = any(isinstance(action, argparse._SubParsersAction) for action in parser._actions)
     for action in parser._actions:
         action.required = False
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 require_nothing(command)
         elif not action.option_strings:
-            action.nargs = "*"
+            action.nargs = "?" if nested else "*"
 
 
 @pytest.mark.parametrize("page", PAGES)

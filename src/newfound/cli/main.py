@@ -29,6 +29,7 @@ from newfound.cli.commands import (
     predict,
     refit,
     report,
+    review,
     serve,
 )
 from newfound.cli.interrupts import catch_signals
@@ -48,6 +49,7 @@ COMMANDS = (
     demo,
     info,
     report,
+    review,
     decide,
     refit,
     export,

@@ -9,6 +9,7 @@ from newfound.category import Category
 from newfound.decisions.state import State
 from newfound.describing.keywords import choose_keywords, count_terms, score_terms
 from newfound.describing.names import same_name
+from newfound.describing.private_words import person_names
 
 KEYWORDS = 8  # of a category
 EXAMPLES = 5  # typical texts of a category, and border texts
@@ -114,7 +115,7 @@ def _part_keywords(state: State, order: Sequence[int]) -> dict[int, tuple[str, .
         rows = [state.members(at)[:COUNTED] for at in group]
         owner = np.repeat(np.arange(len(group)), [len(each) for each in rows])
         texts = [state.result.corpus.texts[row] for each in rows for row in each.tolist()]
-        terms = count_terms(texts, owner, len(group))
+        terms = count_terms(texts, owner, len(group), person_names(texts))
         near = np.array(
             [[other for other in range(len(group)) if other != i][:3] for i in range(len(group))]
         )

@@ -140,7 +140,8 @@ def _steps(result: Result, found: list[Finding], name: str) -> list[dict[str, An
     if len(novel):
         largest = novel[np.argsort(-sizes[novel], kind="stable")][:LARGEST]
         text = "Read the novel categories, the largest first. Keep, rename or merge each of them."
-        steps.append({"text": text, "categories": largest.tolist()})
+        code = f"newfound review {shlex.quote(shown(name, NAME))}"
+        steps.append({"text": text, "categories": largest.tolist(), "code": code})
     checks = sum(finding.level == "check" for finding in found)
     if checks:
         text = f"Read the {plural(checks, 'point')} under \u201cTo check\u201d before you decide."
