@@ -67,6 +67,28 @@ def take(chromium: str, address: str, out: Path, scheme: str, width: int, height
         raise InputError(f"chromium took no screenshot of {address}: {done.stderr.strip()[-500:]}")
 
 
+def take_review(chromium: str, address: str, out: Path, width: int) -> Iterator[Path]:
+    """Write screenshots of the first question of a review, which the page has scrolled to."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from support.browser import Browser
+
+    with tempfile.TemporaryDirectory() as profile:
+        browser = Browser(chromium, Path(profile))
+        browser.size(width, REVIEW_HEIGHT)
+        for scheme in SCHEMES:
+            browser.prefer(scheme)
+            browser.call("Page.navigate", url="about:blank")
+            browser.call("Page.navigate", url=address)
+            browser.wait("document.documentElement?.dataset.review === 'ready'")
+            browser.run("document.documentElement.style.scrollBehavior = 'auto'")
+            browser.run("document.getElementById('map').scrollIntoView()")
+            browser.run("new Promise(done => setTimeout(done, 300))")
+            picture = (out / f"review-{scheme}.png").resolve()
+            browser.picture(picture)
+            yield picture
+        browser.close()
+
+
 @contextmanager
 def review(folder: Path) -> Iterator[str]:
     """Serve the review of a run, and yield the address of its first question."""
@@ -112,10 +134,7 @@ def main() -> int:
                 take(chromium, page.as_uri(), picture, scheme, options.width, options.height)
                 print(picture)
             with review(options.run) as address:
-                for scheme in SCHEMES:
-                    picture = (options.out / f"review-{scheme}.png").resolve()
-                    picture.unlink(missing_ok=True)
-                    take(chromium, address, picture, scheme, options.width, REVIEW_HEIGHT)
+                for picture in take_review(chromium, address, options.out, options.width):
                     print(picture)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
