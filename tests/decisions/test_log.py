@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.decided import small_result
+from support.sealing import unseal
 
 from newfound import InputError
 from newfound.decisions import (
@@ -117,6 +118,15 @@ def test_line_without_an_end_is_kept_apart(run: Path) -> None:
     log = append(run, [ACCEPT])
     assert isinstance(log.entries[0], Problem)
     assert log.entries[1] == ACCEPT
+
+
+def test_run_of_the_first_format_takes_decisions(run: Path) -> None:
+    unseal(run)
+    log = append(run, [ACCEPT], expected=read_log(run).digest)
+    assert read_decided(run)[0].categories[2].status == "accepted"
+    with pytest.raises(StaleError):
+        append(run, [ACCEPT], expected="another")
+    assert read_log(run) == log
 
 
 def test_stale_digest_is_told_and_nothing_is_written(run: Path) -> None:
