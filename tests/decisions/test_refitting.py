@@ -155,6 +155,12 @@ def test_labels_of_a_refit_are_those_of_decided_categories(result: Result) -> No
         assert before is None or label == before
 
 
+def test_accepted_category_always_has_labels(result: Result) -> None:
+    decided, _ = apply(result, [Decision("accept", category="c3")])
+    corpus = decided_corpus(replace(decided, reviewed=None))
+    assert corpus.labels.count(str(result.names[2])) == 5
+
+
 def test_refit_from_a_run_folder_equals_refit_in_memory(result: Result, tmp_path: Path) -> None:
     write_run(result, tmp_path)
     decisions = [Decision("accept", category="c4"), Decision("move", texts=("1", "2"), into="c1")]

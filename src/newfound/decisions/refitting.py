@@ -1,9 +1,8 @@
 """Refit: discover again, with what a person decided as labels.
 
 1. Apply the decisions to the result of the run.
-2. Known and accepted categories are known from now on. Their labels are those of the user, the
-   texts that a person placed or saw, and the members of accepted categories of which the model is
-   surest.
+2. Known and accepted categories are known from now on. Their labels are those of the user and the
+   texts that a person placed or saw.
 3. Discover on these labels.
 4. Dissolve a new category that is mostly one that a person rejected.
 5. Match the new categories with those before: by labels, then by common texts. Ids, names,
@@ -21,6 +20,7 @@ from newfound.category import Category, Event
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.decisions.applying import apply
+from newfound.decisions.describing import EXAMPLES
 from newfound.decisions.dissolving import without_categories
 from newfound.decisions.log import Entry, Problem
 from newfound.decisions.matching import match_categories
@@ -34,7 +34,6 @@ from newfound.progress import Stages
 from newfound.result import Result
 from newfound.wording import plural
 
-SURE_SHARE = 0.5  # of an accepted category's texts that count as labels: the most probable ones
 COMES_BACK = 0.5  # share of texts in common with a rejected category, of either, that is too much
 
 
@@ -109,12 +108,12 @@ def label_rows(decided: Result) -> np.ndarray:
     fixed = np.isin(status, ("known", "accepted"))[decided.assigned]
     reviewed = np.zeros(len(fixed), bool) if decided.reviewed is None else decided.reviewed
     taken = decided.labelled | (reviewed & fixed)
-    for at in np.flatnonzero(status == "accepted"):
-        rows = np.flatnonzero((decided.assigned == at) & (decided.predicted == at))
-        order = rows[np.argsort(-decided.probability[rows], kind="stable")]
-        taken[order[: round(SURE_SHARE * len(rows))]] = True
     if decided.fits_nowhere is not None:
         taken &= ~decided.fits_nowhere | decided.labelled
+    for at in np.flatnonzero(status == "accepted"):
+        rows = np.flatnonzero(decided.assigned == at)
+        if not taken[rows].any():  # its typical texts may have left it
+            taken[rows[np.argsort(-decided.probability[rows], kind="stable")][:EXAMPLES]] = True
     return taken
 
 
