@@ -57,7 +57,8 @@ def predict_into_folder(options: argparse.Namespace) -> int:
         output.notes(predictor.notes)
     engine: Engine = in_this_process
     if options.engine == "ray":
-        engine = on_ray(workers, gpu=None if device is None else device.startswith("cuda"))
+        given = "cpu" if options.int8 else device  # int8 runs on a CPU
+        engine = on_ray(workers, gpu=None if given is None else given.startswith("cuda"))
     out: Path = options.out
     try:
         done = predict_shards(
