@@ -20,6 +20,7 @@ from benchmarks.rendering.tables.scale_out import scale_out_table
 from benchmarks.rendering.tables.serving import serving_table
 from benchmarks.rendering.tables.sizes import sizes_table
 from benchmarks.rendering.tables.speed import gpu_table, speed_table
+from benchmarks.rendering.tables.static import static_table
 from benchmarks.rendering.tables.summary import summary_table
 from benchmarks.rendering.tables.table1 import table1
 from benchmarks.rendering.tables.table2 import table2
@@ -118,6 +119,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "long-texts": long_texts_table(lines),
         "forecasts": forecasts_table(lines),
         "calibration": calibration_table(lines),
+        "static": static_table(lines),
         "torture": torture_table(lines),
         "scale_out": scale_out_table(lines),
         "reviewing": reviewing_table(lines),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from newfound.clustering.estimate import Estimate
+    from newfound.encoding.int8 import Agreement
 
 
 class NotKeptError(InputError, AttributeError):
@@ -465,9 +466,31 @@ class CategoryDiscoverer(ClusterMixin, BaseEstimator):
             A sentence on the agreement of int8 with full precision.
         """
         place = None if folder is None else Path(folder)
-        self._model, agreement = pipeline.to_int8(self.model_, X, place)
+        return self._converted(*pipeline.to_int8(self.model_, X, place))
+
+    def use_static(self, X: Sequence[str], folder: str | Path | None = None) -> str:
+        """Put static vectors in place of the encoder, on a CPU: no layer runs; less exact.
+
+        Parameters
+        ----------
+        X : sequence of str
+            Texts to fit the vectors to, similar to those to predict; thousands are better.
+        folder : str or Path, optional
+            Folder that stores the vectors for the next call.
+
+        Returns
+        -------
+        str
+            A sentence on the agreement with the full model, on some of the texts that are held out.
+        """
+        place = None if folder is None else Path(folder)
+        return self._converted(*pipeline.to_static(self.model_, X, place))
+
+    def _converted(self, model: Model, agreement: "Agreement") -> str:
+        """Predict with a converted model from now on; return its agreement as a sentence."""
+        self._model = model
         if self._result is not None:
-            self._result = replace(self._result, model=self._model)
+            self._result = replace(self._result, model=model)
         return str(agreement)
 
     # --- fitted attributes: read-only views of the result -------------------------------------

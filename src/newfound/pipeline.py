@@ -440,11 +440,44 @@ def to_int8(
     """
     from newfound.encoding.int8 import int8_features
 
-    def categories_of(features: np.ndarray) -> np.ndarray:
-        return assign(features, model.prototypes, model.temperature)[0]
-
-    features, agreement = int8_features(model.features, categories_of, check_texts(texts), folder)
+    features, agreement = int8_features(
+        model.features, _categories_of(model), check_texts(texts), folder
+    )
     return replace(model, features=features), agreement
+
+
+def to_static(
+    model: Model, texts: Sequence[str], folder: Path | None = None
+) -> tuple[Model, "Agreement"]:
+    """Return a model with static vectors in place of its encoder, and its agreement with it.
+
+    Parameters
+    ----------
+    model : Model
+        The model to convert, on a CPU; it is not changed.
+    texts : sequence of str
+        Texts to fit the vectors to, similar to those to predict. A part of them is held out for
+        the agreement.
+    folder : Path, optional
+        Folder that stores the vectors; if it holds some already, those are read.
+
+    Returns
+    -------
+    model : Model
+    agreement : Agreement
+        Agreement of both models on held-out texts; `str` returns a sentence for the user.
+    """
+    from newfound.encoding.static import static_features
+
+    features, agreement = static_features(
+        model.features, _categories_of(model), check_texts(texts), folder
+    )
+    return replace(model, features=features), agreement
+
+
+def _categories_of(model: Model) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function from features [N, d] to the indices [N] of their categories."""
+    return lambda features: assign(features, model.prototypes, model.temperature)[0]
 
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:

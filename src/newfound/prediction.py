@@ -40,6 +40,7 @@ COLUMNS: dict[str, type] = {
     "fits_nowhere": str,
 }
 Rows = dict[str, list[Any]]
+MOST_TEXTS = 100_000  # of a run that are read to convert its model with
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class ModelOptions:
     false_alarms: float | None = None
     int8: bool | None = None  # None: if the run holds an int8 model that agrees and is faster
     trust_remote_code: bool = False
+    static: bool = False
 
 
 class Predictor:
@@ -77,6 +79,9 @@ class Predictor:
         Whether to encode in int8 on a CPU; needs a run folder and the extra ``openvino``.
     trust_remote_code : bool, default False
         Whether code that comes with the encoder of the run may run.
+    static : bool, default False
+        Whether static vectors stand for the encoder, on a CPU: no layer runs; less exact. Needs a
+        run folder.
 
     Attributes
     ----------
@@ -110,11 +115,12 @@ class Predictor:
         false_alarms: float | None = None,
         int8: bool = False,
         trust_remote_code: bool = False,
+        static: bool = False,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.text_column, self.id_column = text_column, id_column
         check_marking(outside, false_alarms, labelled=True)  # the model checks that again
-        self.options = ModelOptions(device, outside, false_alarms, int8, trust_remote_code)
+        self.options = ModelOptions(device, outside, false_alarms, int8, trust_remote_code, static)
         self.digest = model_digest(self.folder)
 
     @property
@@ -261,15 +267,23 @@ def load_for_prediction(folder: Path, options: ModelOptions) -> tuple["Model", l
     from newfound.decisions import model_after_decisions
     from newfound.storage.model_files import load_model  # imports torch
 
-    # int8 runs only on a CPU, which is then the default device; cuda is an error.
+    if options.int8 and options.static:
+        raise InputError("int8 and static exclude each other; give one of them")
+    # Both run only on a CPU, which is then the default device; cuda is an error.
     model = load_model(
         folder,
-        options.device or ("cpu" if options.int8 else None),
+        options.device or ("cpu" if options.int8 or options.static else None),
         trust_remote_code=options.trust_remote_code,
     )
     if options.outside is not None or options.false_alarms is not None:
         model = model.marking(options.outside, options.false_alarms)
     model, notes = model_after_decisions(model, folder)
+    if options.static:
+        from newfound.pipeline import to_static
+
+        texts = _texts_of_run(folder, "static")
+        converted, found = to_static(model, texts, folder / "model" / "static")
+        return converted, [*notes, f"{found}, on texts that it was not fitted to"]
     if options.int8 is None:
         model, more = _fastest(model, folder)
         return model, [*notes, *more]
@@ -343,20 +357,29 @@ def _load_once(folder: Path, digest: str, options: ModelOptions) -> tuple["Model
 
 def _to_int8(model: "Model", folder: Path) -> tuple["Model", str]:
     """Convert a model to int8, calibrated on texts of the run, and store it in the run folder."""
-    from newfound.data.tables import stream_table
     from newfound.pipeline import to_int8
 
-    inside = folder / "model"
-    tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
-    if not inside.is_dir() or not tables:
-        raise InputError(
-            f"{folder} is not a complete run folder, and --int8 is calibrated on the texts of the "
-            "run; give a run folder"
-        )
-    # The first chunk has enough texts for the calibration.
-    texts = next((chunk.texts for chunk in stream_table(tables[0], text_column="text")), [])
-    converted, agreement = to_int8(model, texts, inside / "int8")
+    texts = _texts_of_run(folder, "int8")
+    converted, agreement = to_int8(model, texts, folder / "model" / "int8")
     return converted, str(agreement)
+
+
+def _texts_of_run(folder: Path, name: str) -> list[str]:
+    """Return texts of a run, to convert its model with."""
+    from newfound.data.tables import stream_table
+
+    tables = [path for path in sorted(folder.glob("assignments.*")) if path.is_file()]
+    if not (folder / "model").is_dir() or not tables:
+        raise InputError(
+            f"{folder} is not a complete run folder, and --{name} is calibrated on the texts of "
+            "the run; give a run folder"
+        )
+    texts: list[str] = []
+    for chunk in stream_table(tables[0], text_column="text"):
+        texts += chunk.texts
+        if len(texts) >= MOST_TEXTS:
+            break
+    return texts
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:

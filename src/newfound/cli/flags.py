@@ -297,3 +297,10 @@ def add_model_flags(command: argparse.ArgumentParser) -> None:
         help="encode in full precision, also if the run holds an int8 model that agrees with it "
         "and is faster; without this flag, such a model is used, with a note",
     )
+    precision.add_argument(
+        "--static",
+        action="store_true",
+        help="put static vectors in place of the encoder, so that no layer runs; they are fitted "
+        "once to texts of the run. Some texts get another category than from the full model: their "
+        "share is measured on held-out texts and printed",
+    )

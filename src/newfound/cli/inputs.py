@@ -45,6 +45,7 @@ def model_options(options: argparse.Namespace) -> "ModelOptions":
         false_alarms=false_alarms,
         int8=options.int8,
         trust_remote_code=options.trust_remote_code,
+        static=options.static,
     )
 
 

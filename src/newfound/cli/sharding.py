@@ -52,8 +52,9 @@ def predict_into_folder(options: argparse.Namespace) -> int:
         false_alarms=false_alarms,
         int8=bool(options.int8),  # never left open: a folder must not mix two precisions
         trust_remote_code=options.trust_remote_code,
+        static=options.static,
     )
-    if options.int8:  # converted once, before workers begin
+    if options.int8 or options.static:  # converted once, before workers begin
         output.notes(predictor.notes)
     engine: Engine = in_this_process
     if options.engine == "ray":

@@ -19,7 +19,7 @@ from newfound.encoding.batching import Cells, Ragged, plan_batches
 from newfound.encoding.heads import HEADS, MIN_ROWS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
 from newfound.encoding.modern_backbone import make_backbone
-from newfound.encoding.parts import MOST_TOKENS, Parts
+from newfound.encoding.parts import MOST_TOKENS
 from newfound.encoding.weights import load_weights, parse_tensors
 from newfound.encoding.workers import run_batches
 from newfound.errors import DamagedFileError
@@ -190,7 +190,9 @@ class EncoderFeatures(HeadFeatures):
         self.eval()
         tokens = tokens.to(self.device)
         if tokens.parts is not None:
-            return self._encode_parts(tokens, tokens.parts, advance)
+            vectors = self.vectors_of(tokens, advance)
+            parts = [self.from_pooled(some) for some in vectors.split(BLOCK)]
+            return torch.cat(parts), vectors if self.pooled else None
         features = torch.empty(len(tokens), self.outputs, device=self.device)
         frozen = torch.empty(len(tokens), self.width, device=self.device) if self.pooled else None
 
@@ -203,22 +205,22 @@ class EncoderFeatures(HeadFeatures):
         self._run(tokens, encode, advance)
         return features, frozen
 
-    def _encode_parts(
-        self, tokens: Ragged, parts: Parts, advance: Advance | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Do the work of `encode_tokens` where texts have parts."""
+    @torch.inference_mode()
+    def vectors_of(self, tokens: Ragged, advance: Advance | None = None) -> Tensor:
+        """Vectors [N, width] of tokenised texts before the head; means of those of their parts."""
+        self.eval()
+        tokens, parts = tokens.to(self.device), tokens.parts
         kind = torch.float16 if self.pooled else torch.float32
         vectors = torch.empty(len(tokens), self.width, dtype=kind, device=self.device)
 
         def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
             vectors[index] = states if self.pooled else self.pooled_states(states, mask)
 
-        self._run(tokens, encode, advance and parts.counting_texts(advance))
-        mean = parts.mean(vectors)
-        if self.pooled:  # rounded as in the feature cache
-            mean = mean.half().float()
-        features = torch.cat([self.from_pooled(some) for some in mean.split(BLOCK)])
-        return features, mean if self.pooled else None
+        if parts is not None and advance is not None:
+            advance = parts.counting_texts(advance)
+        self._run(tokens, encode, advance)
+        mean = vectors.float() if parts is None else parts.mean(vectors)
+        return mean.half().float() if self.pooled else mean  # rounded as in the feature cache
 
     def _run(
         self,

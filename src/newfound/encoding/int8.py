@@ -52,7 +52,7 @@ MIN_SPEED = 1.2  # texts per second, relative to full precision
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well int8 agrees with full precision.
+    """How well int8, or another faster form of an encoder, agrees with full precision.
 
     Attributes
     ----------
@@ -64,12 +64,15 @@ class Agreement:
         Share of texts that get the same category.
     speed : float
         Texts per second, relative to full precision, on the machine of the comparison.
+    name : str
+        "int8" or "static".
     """
 
     texts: int
     cosine: float
     same: float
     speed: float
+    name: str = "int8"
 
     @property
     def suffices(self) -> bool:
@@ -79,10 +82,10 @@ class Agreement:
 
     def __str__(self) -> str:
         message = (
-            f"int8: mean cosine to full precision {self.cosine:.4f}, same category for "
+            f"{self.name}: mean cosine to full precision {self.cosine:.4f}, same category for "
             f"{self.same:.1%} of {plural(self.texts, 'text')}, {self.speed:.1f} times its speed"
         )
-        warning = f"; that is below {MIN_COSINE}: do not use int8 if accuracy matters"
+        warning = f"; a cosine below {MIN_COSINE}: do not use {self.name} if accuracy matters"
         return message + (warning if self.cosine < MIN_COSINE else "")
 
 
@@ -172,19 +175,12 @@ def int8_features(
     features : Int8Features
     agreement : Agreement
     """
-    original = features.original if isinstance(features, Int8Features) else features
-    if not isinstance(original, EncoderFeatures):
-        raise InputError(
-            "int8 needs an encoder that newfound runs itself, and this model has none: leave int8 "
-            "out"
-        )
-    if original.device.type != "cpu":
-        raise InputError("int8 runs on a CPU only; choose the device cpu or leave int8 out")
+    original = original_of(features, "int8")
     key = _key(original)
     kept = _read(original, folder, key) if folder is not None else None
     if kept is not None:
         return kept
-    chosen = _draw(texts, CALIBRATION_TEXTS + COMPARISON_TEXTS)
+    chosen = draw(texts, CALIBRATION_TEXTS + COMPARISON_TEXTS, "int8")
     # With few texts the same ones serve for both.
     calibration = chosen[:CALIBRATION_TEXTS]
     compared = chosen[CALIBRATION_TEXTS:] or calibration
@@ -195,6 +191,19 @@ def int8_features(
         with suppress(InputError):  # the cache is optional
             _write(folder, key, model, agreement)
     return converted, agreement
+
+
+def original_of(features: FeatureMap, name: str) -> EncoderFeatures:
+    """Return the full encoder of a feature map on a CPU, or raise InputError."""
+    original = getattr(features, "original", features)
+    if not isinstance(original, EncoderFeatures):
+        raise InputError(
+            f"{name} needs an encoder that newfound runs itself, and this model has none: leave "
+            f"{name} out"
+        )
+    if original.device.type != "cpu":
+        raise InputError(f"{name} runs on a CPU only; choose the device cpu or leave {name} out")
+    return original
 
 
 def kept_int8(features: FeatureMap, folder: Path) -> tuple[Int8Features, Agreement] | None:
@@ -242,11 +251,12 @@ def quantise(original: EncoderFeatures, texts: Sequence[str]) -> Any:
 
 def compare(
     original: EncoderFeatures,
-    quantised: Int8Features,
+    quantised: FeatureMap,
     categories_of: Categories,
     texts: Sequence[str],
+    name: str = "int8",
 ) -> Agreement:
-    """Compare the features, the categories and the speed of int8 with full precision."""
+    """Compare features, categories and speed of a converted encoder with full precision."""
     quantised(texts)  # its first call takes longer
     seconds = [time.perf_counter()]
     before = original(texts)
@@ -257,7 +267,7 @@ def compare(
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     cosine = (before * after).sum(1) / np.maximum(lengths, 1e-12)
     same = categories_of(before) == categories_of(after)
-    return Agreement(len(texts), float(cosine.mean()), float(same.mean()), round(speed, 2))
+    return Agreement(len(texts), float(cosine.mean()), float(same.mean()), round(speed, 2), name)
 
 
 class _Pooled(nn.Module):
@@ -278,12 +288,12 @@ def _batches(tokens: Ragged, budget: int) -> Iterator[tuple[np.ndarray, np.ndarr
         yield rows, ids.numpy(), mask.numpy()
 
 
-def _draw(texts: Sequence[str], count: int) -> list[str]:
+def draw(texts: Sequence[str], count: int, name: str) -> list[str]:
     """Return up to `count` distinct texts, the same ones in every call."""
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
     if not distinct:
         raise InputError(
-            "int8 needs texts to calibrate with; give texts similar to those to predict"
+            f"{name} needs texts to calibrate with; give texts similar to those to predict"
         )
     order = np.random.default_rng(0).permutation(len(distinct))[:count]
     return [distinct[i] for i in order]

@@ -156,7 +156,7 @@ def parts_of(
     ------
     list of list of int
     """
-    before, after = _special(tokenizer)
+    before, after = special_tokens(tokenizer)
     special = len(before) + len(after)
     size = max(1, max_tokens - special)
     for text in texts:
@@ -191,7 +191,7 @@ def _blocks(text: str) -> Iterator[str]:
         start = stop
 
 
-def _special(tokenizer: Any) -> tuple[list[int], list[int]]:
+def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Return the special tokens that the tokenizer puts before and after a text."""
     word = tokenizer.encode("a", add_special_tokens=False).ids
     whole = tokenizer.encode("a").ids
