@@ -307,7 +307,7 @@ def test_discover_and_predict_mark_by_the_same_rule(
     out = tmp_path / "out.csv"
     done = command("predict", run, new, "-o", out)
     assert done.code == 0, done.err
-    assert "; 1 fits nowhere: " in done.out
+    assert "1 text fits nowhere (" in done.out
     rows = rows_of(out)
     assert [row["fits_nowhere"] for row in rows][:2] == ["yes", "no"]
     assert all(row["category"] and row["best_known"] for row in rows[:2])

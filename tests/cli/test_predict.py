@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ def test_predict_writes_every_format(
     out = tmp_path / f"out.{ending}"
     done = command("predict", small_run, table, "-o", out)
     assert done.code == 0, done.err
-    assert done.out == f"{len(task.texts)} texts: {out}\n"
+    first, second = done.out.splitlines()
+    assert first == f"{len(task.texts)} texts: {out}"
+    assert second.endswith("in the run): no more than expected")  # they are the texts of the run
     if ending == "parquet":
         found = pd.read_parquet(out)
     elif ending == "jsonl":
@@ -227,3 +230,54 @@ def test_interrupt_leaves_no_table(
     assert main(["predict", str(small_run), "-", "-o", str(tmp_path / "out.csv")]) == 130
     assert capsys.readouterr().err == "newfound: interrupted; nothing was written\n"
     assert everything_under(tmp_path) == set()
+
+
+def test_alarm_sets_the_exit_code_if_more_texts_fit_nowhere_than_expected(
+    command: Command, task: SmallTask, tmp_path: Path, small_run: Path
+) -> None:
+    usual, strange = tmp_path / "usual.csv", tmp_path / "strange.csv"
+    usual.write_text("text\n" + "".join(f"{text}\n" for text in task.texts))
+    strange.write_text("text\n" + "please help me now the a my\n" * 30)
+    done = command("predict", small_run, usual, "-o", tmp_path / "a.csv", "--alarm")
+    assert done.code == 0, done.err
+    done = command("predict", small_run, strange, "-o", tmp_path / "b.csv", "--alarm")
+    assert done.code == 3
+    assert len(rows_of(tmp_path / "b.csv")) == 30  # written all the same
+    assert done.out.endswith(": more than expected\n")
+    done = command("predict", small_run, strange, "-o", tmp_path / "b.csv", "--force", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)["misfits"]
+    assert found["texts"] == found["count"] == 30
+    assert found["more_than_expected"] is True
+
+
+def test_alarm_works_on_standard_input_and_on_shards(
+    command: Command, tmp_path: Path, small_run: Path
+) -> None:
+    lines = "please help me now the a my\n" * 30
+    done = command("predict", small_run, "-", "--alarm", stdin=lines)
+    assert done.code == 3
+    assert len(done.out.splitlines()) == 30
+    assert "30 texts fit nowhere" in done.err
+    (tmp_path / "new.csv").write_text("text\n" + lines)
+    engine = ("predict", small_run, tmp_path / "new.csv", "-o", tmp_path / "out")
+    done = command(*engine, "--engine", "local", "--alarm", "--outside", "0.1")
+    assert done.code == 3, done.err
+    done = command(*engine, "--engine", "local", "--alarm")
+    assert done.code == 2
+    assert "add --outside" in done.err
+
+
+def test_alarm_refuses_a_model_without_reference_texts(
+    command: Command, tmp_path: Path, small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new.csv").write_text("text\nlost card\n")
+    model = replace(load_model(small_run, "cpu"), fit_reference=None)
+    monkeypatch.setattr("newfound.prediction.load_for_prediction", lambda *_: (model, []))
+    out = tmp_path / "out.csv"
+    done = command("predict", small_run, tmp_path / "new.csv", "-o", out, "--alarm")
+    assert done.code == 2
+    assert "no reference texts" in done.err
+    assert not out.exists()
+    done = command("predict", small_run, tmp_path / "new.csv", "-o", out)
+    assert (done.code, done.out) == (0, f"1 text: {out}\n")

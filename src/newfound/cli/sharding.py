@@ -9,6 +9,7 @@ from newfound.errors import InputError
 from newfound.wording import plural
 
 ENGINES = ("local", "ray")
+ALARM = 3  # exit code if more texts fit nowhere than expected
 MOST_NOTES = 5  # that are printed; the manifest has all of them
 
 
@@ -33,7 +34,8 @@ def add_engine(command: argparse.ArgumentParser) -> None:
 
 
 def predict_into_folder(options: argparse.Namespace) -> int:
-    """Predict shards; return 1 if some cannot be predicted."""
+    """Predict shards; return 1 if some cannot be predicted, or the code of an alarm."""
+    from newfound.clustering.misfits import judge_misfits
     from newfound.prediction import Predictor
     from newfound.sharding.runner import Engine, in_this_process, on_ray, predict_shards
     from newfound.sharding.work import ShardOptions
@@ -54,6 +56,11 @@ def predict_into_folder(options: argparse.Namespace) -> int:
         trust_remote_code=options.trust_remote_code,
         static=options.static,
     )
+    if options.alarm and predictor.model.fit_threshold is None:
+        raise InputError(
+            "--alarm with --engine counts the texts that are marked; add --outside or "
+            "--false-alarms"
+        )
     if options.int8 or options.static:  # converted once, before workers begin
         output.notes(predictor.notes)
     engine: Engine = in_this_process
@@ -104,8 +111,18 @@ def predict_into_folder(options: argparse.Namespace) -> int:
         **{name: counts[name] for name in ("rows", "empty", "set_aside", "fits_nowhere")},
         "notes": done.notes,
     }
-    output.result(value, f"{'; '.join(parts)}: {out}")
-    return 1 if done.failed else 0
+    lines = [f"{'; '.join(parts)}: {out}"]
+    texts = (counts["written"] or 0) - (counts["empty"] or 0)
+    alarm = False
+    if options.alarm and texts and counts["fits_nowhere"] is not None:
+        reference, threshold = predictor.model.fit_reference, predictor.model.fit_threshold
+        assert reference is not None  # a threshold comes from it
+        assert threshold is not None
+        misfits = judge_misfits(counts["fits_nowhere"], texts, reference, threshold)
+        value["misfits"], alarm = misfits.to_dict(), misfits.more_than_expected
+        lines.append(str(misfits))
+    output.result(value, "\n".join(lines))
+    return 1 if done.failed else ALARM if alarm else 0
 
 
 def _check(options: argparse.Namespace) -> None:

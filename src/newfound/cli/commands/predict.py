@@ -21,14 +21,16 @@ from newfound.cli.flags import (
 )
 from newfound.cli.inputs import model_options
 from newfound.cli.output import Output, json_line
-from newfound.cli.sharding import add_engine, predict_into_folder
+from newfound.cli.sharding import ALARM, add_engine, predict_into_folder
 from newfound.errors import InputError
 from newfound.wording import plural
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from newfound.clustering.misfits import Misfits
     from newfound.data.tables import TableStream, TableWriter
+    from newfound.model import Model
     from newfound.prediction import Rows
 
 LINES = 256  # maximum number of lines of standard input per batch
@@ -41,8 +43,9 @@ def add_parser(commands: Commands) -> None:
         "predict",
         run,
         "assign new texts to categories with the model of a run",
-        "Predict the category of each new text and whether it is known or novel, with a "
-        "probability, the most probable known category and a fit score. With - as TABLE, one text "
+        "Predict the category of each new text, its id and its status, with a probability, the "
+        "most probable known category and a fit score; print how many texts fit nowhere and "
+        "whether that is more than expected. With - as TABLE, one text "
         "or JSON object per line is read from standard input, and predictions are written to "
         "standard output as JSON Lines.",
     )
@@ -66,6 +69,12 @@ def add_parser(commands: Commands) -> None:
     add_parts(command)
     add_raw_cells(command)
     add_model_flags(command)
+    command.add_argument(
+        "--alarm",
+        action="store_true",
+        help=f"end with the exit code {ALARM} if more texts fit nowhere than expected, for "
+        "scheduled jobs; the predictions are written all the same",
+    )
     add_output_flags(command)
 
 
@@ -122,24 +131,80 @@ def run(options: argparse.Namespace) -> int | None:
         model, notes = load_for_prediction(options.folder, chosen)
     notes += [] if table is None else table.notes
     output.notes(notes)
+    if options.alarm and model.fit_reference is None:
+        raise InputError(
+            "this model has no reference texts, so --alarm cannot tell how many texts fit nowhere; "
+            "run `newfound discover` again"
+        )
+    tally = _Tally(model)
     if writer is None:
-        _print(predicted(model, stream_lines(sys.stdin, LINES, **columns)))
+        _print(tally.counted(predicted(model, stream_lines(sys.stdin, LINES, **columns))))
         output.notes(model.notes())
-        return None
+        misfits = tally.misfits
+        # Of a few lines, the predictions are enough.
+        if misfits is not None and (options.alarm or misfits.more_than_expected):
+            output.progress(str(misfits))
+        return ALARM if options.alarm and misfits and misfits.more_than_expected else None
     chunks = stream_lines(sys.stdin, LINES, **columns) if table is None else table
     vectors = None
     if table is not None and (file or column):
         vectors = _vectors(table, file, column)
-    count, marked = _write(predicted(model, chunks, vectors), writer, table, output)
+    _write(tally.counted(predicted(model, chunks, vectors)), writer, table, output)
     # Some notes are known only after the last row.
     late = [note for note in (table.notes if table else []) if note not in notes] + model.notes()
     output.notes(late)
     notes += late
-    value = {"out": str(out), "texts": count, "fits_nowhere": marked, "notes": notes}
-    value["precision"] = model.precision
-    outside = "" if marked is None else f"; {plural(marked, 'fits', 'fit')} nowhere"
-    output.result(value, f"{plural(count, 'text')}{outside}: {out}")
-    return None
+    misfits = tally.misfits
+    value = {
+        "out": str(out),
+        "texts": tally.rows,
+        "fits_nowhere": tally.marked,
+        "misfits": None if misfits is None else misfits.to_dict(),
+        "notes": notes,
+        "precision": model.precision,
+    }
+    lines = [f"{plural(tally.rows, 'text')}: {out}"]
+    output.result(value, "\n".join(lines if misfits is None else [*lines, str(misfits)]))
+    return ALARM if options.alarm and misfits and misfits.more_than_expected else None
+
+
+class _Tally:
+    """Counts rows, and texts that fit nowhere by the rule of the model or by the usual share."""
+
+    def __init__(self, model: "Model") -> None:
+        from newfound.clustering.misfits import usual_threshold
+
+        self.reference, self.threshold = model.fit_reference, model.fit_threshold
+        self.rule = self.threshold is not None
+        if self.reference is not None and self.threshold is None:
+            self.threshold = usual_threshold(self.reference)
+        self.rows = self.texts = self.below = 0
+
+    def counted(self, chunks: Iterable["Rows"]) -> Iterator["Rows"]:
+        """Yield the rows of predictions, and count them."""
+        for rows in chunks:
+            yield rows
+            self.rows += len(rows["id"])
+            fits = [fit for fit in rows["fit"] if fit is not None]
+            self.texts += len(fits)
+            if self.rule:
+                self.below += rows["fits_nowhere"].count("yes")
+            elif self.threshold is not None:
+                self.below += sum(fit < self.threshold for fit in fits)
+
+    @property
+    def marked(self) -> int | None:
+        """How many texts are marked; None without a rule."""
+        return self.below if self.rule else None
+
+    @property
+    def misfits(self) -> "Misfits | None":
+        """How many texts fit nowhere; None if the model cannot tell, or there is no text."""
+        from newfound.clustering.misfits import judge_misfits
+
+        if self.reference is None or self.threshold is None or not self.texts:
+            return None
+        return judge_misfits(self.below, self.texts, self.reference, self.threshold)
 
 
 def _vectors(table: "TableStream", file: Path | None, column: str | None) -> Iterator["np.ndarray"]:
@@ -171,17 +236,11 @@ def _print(chunks: Iterable["Rows"]) -> None:
 
 def _write(
     chunks: Iterable["Rows"], writer: "TableWriter", table: "TableStream | None", output: Output
-) -> tuple[int, int | None]:
-    """Write rows to a table; return their number and how many fit nowhere, None without a rule."""
-    count, marked = 0, None
+) -> None:
+    """Write rows to a table."""
     total = None if table is None else table.rows
     with writer, output.stages().stage("predicting", total) as advance:
         for rows in chunks:
             # Lines of standard input may have other fields, which a table cannot know in advance.
             writer.write({name: rows[name] for name in writer.columns})
-            size = len(rows["id"])
-            if any(rows["fits_nowhere"]):
-                marked = (marked or 0) + rows["fits_nowhere"].count("yes")
-            advance(size)
-            count += size
-    return count, marked
+            advance(len(rows["id"]))
