@@ -27,6 +27,7 @@ from benchmarks.rendering.tables.table2 import table2
 from benchmarks.rendering.tables.table3 import table3
 from benchmarks.rendering.tables.table4 import table4
 from benchmarks.rendering.tables.torture import torture_table
+from benchmarks.rendering.tables.updating import updating_table
 from benchmarks.rendering.tables.wild import wild_table
 from newfound.bench.lines import Line, read_results
 from newfound.errors import InputError
@@ -123,6 +124,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "torture": torture_table(lines),
         "scale_out": scale_out_table(lines),
         "reviewing": reviewing_table(lines),
+        "updating": updating_table(lines),
         "millions": millions_table(lines),
         "fit-sample": fit_sample_table(lines),
         "serving": serving_table(lines),

@@ -255,7 +255,7 @@ def _result(
         model=replace(model, categories=categories),
         training_features=features,
         estimate=fitted.estimate,
-        matching=_matching(model),
+        matching=recorded_matching(model),
         history=tuple(fitted.history),
         seconds=_rounded(stages.seconds),
         notes=(*notes, *fitted.notes, *more),
@@ -265,7 +265,7 @@ def _result(
     )
 
 
-def _matching(model: Model) -> np.ndarray | None:
+def recorded_matching(model: Model) -> np.ndarray | None:
     """Return the distances [M, K] of labelled to all prototypes, None if they are too many."""
     if len(model.known) * len(model.prototypes) > MOST_DISTANCES or model.matching is None:
         return None

@@ -1,7 +1,7 @@
 """The command `newfound`: its parser, its errors and its exit codes.
 
 Exit codes: 0 success, 1 some runs of a benchmark or some shards failed, 2 invalid input,
-130 interrupted, 143 terminated.
+3 an alarm of `newfound predict --alarm`, 130 interrupted, 143 terminated.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from newfound.cli.commands import (
     report,
     review,
     serve,
+    update,
 )
 from newfound.cli.interrupts import catch_signals
 from newfound.cli.printing import printable
@@ -52,6 +53,7 @@ COMMANDS = (
     review,
     decide,
     refit,
+    update,
     export,
     methods,
     bench,

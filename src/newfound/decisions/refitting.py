@@ -66,7 +66,7 @@ def refit(
     """
     decided, problems = apply(result, entries)
     corpus = decided_corpus(decided)
-    config, settings = _config(decided, corpus)
+    config, settings = config_of(decided, corpus)
     found = discover(corpus, config, settings=settings, verbose=verbose, stages=stages)
     found, dissolved = _without_rejected(found, decided)
     found = _continued(found, decided)
@@ -117,7 +117,7 @@ def label_rows(decided: Result) -> np.ndarray:
     return taken
 
 
-def _config(decided: Result, corpus: Corpus) -> tuple[RunConfig, dict[str, Any]]:
+def config_of(decided: Result, corpus: Corpus) -> tuple[RunConfig, dict[str, Any]]:
     """Return the configuration of the run, for its categories after decisions."""
     given = {f.name: decided.config[f.name] for f in fields(RunConfig) if f.name in decided.config}
     if str(given.get("encoder")).startswith(GIVEN) and corpus.vectors is None:
@@ -178,7 +178,7 @@ def _continued(found: Result, decided: Result) -> Result:
         old = before.get(at)
         nearest = None if category.nearest is None else new_ids[found.position[category.nearest]]
         if old is None:
-            name = _free_name(category.name, used)
+            name = free_name(category.name, used)
             history: tuple[Event, ...] = (Event("found", run, str(found.config["method"])),)
             status = category.status
         else:
@@ -199,7 +199,7 @@ def _continued(found: Result, decided: Result) -> Result:
     )
 
 
-def _free_name(name: str, used: set[str]) -> str:
+def free_name(name: str, used: set[str]) -> str:
     """Return the name, with a number if it is taken, and count it as taken."""
     number, free = 1, name
     while same_name(free) in used:

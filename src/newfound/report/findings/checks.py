@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from newfound.encoding.languages import better_encoder, share_not_served
+from newfound.report.findings.changes import what_changed
 from newfound.report.findings.finding import Finding, Item, percent
 from newfound.report.findings.fits import fits_nowhere
 from newfound.report.findings.likeness import (
@@ -32,6 +33,7 @@ NOTES = 50  # shown in the report
 def findings(result: Result) -> list[Finding]:
     """Return all findings; possible problems come before notes."""
     checks: list[Callable[[Result], Finding | None]] = [
+        what_changed,
         _languages,
         _unsure_overall,
         fits_nowhere,

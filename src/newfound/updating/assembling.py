@@ -1,0 +1,234 @@
+"""Put together the result of an update: earlier texts as they were, others as they were found."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from newfound.arrays import as_recorded
+from newfound.category import Category, Event
+from newfound.clustering.assignment import squared_distances
+from newfound.clustering.calibration import Answers
+from newfound.clustering.fit_scores import make_reference, with_scores
+from newfound.data.corpus import Corpus
+from newfound.decisions.refitting import free_name
+from newfound.describing.names import same_name
+from newfound.describing.tree import with_groups
+from newfound.describing.volume import with_volumes
+from newfound.lineage import Lineage
+from newfound.marking import with_fits
+from newfound.model import Model
+from newfound.pipeline import recorded_matching
+from newfound.result import Result
+from newfound.updating.choosing import Part
+from newfound.updating.placing import place_new
+from newfound.updating.planning import Plan
+
+CLEARLY = 0.8  # probability from which an earlier text goes to another category that was there
+
+
+def assemble(
+    result: Result, corpus: Corpus, part: Part, found: Result, plan: Plan, seed: int
+) -> Result:
+    """Return the updated result, without notes and what else concerns the run as a whole.
+
+    Parameters
+    ----------
+    result : Result
+        The run before the update.
+    corpus : Corpus
+        Texts of the run, then new texts.
+    part : Part
+        The texts that were looked at.
+    found : Result
+        What was discovered on them. Its known categories are those of the plan, in that order.
+    plan : Plan
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Result
+    """
+    assert found.training_features is not None
+    features, old = found.training_features, len(result.corpus)
+    categories, place, lineage = _categories(found, plan)
+    model = _model(result, found, part, categories, place)
+    frozen = _frozen(model, corpus.take(part.rows))
+    space = features if frozen is None else frozen
+    reference, fit = make_reference(
+        space, place[found.assigned], part.labelled, frozen=frozen is not None, seed=seed
+    )
+    answers = replace(model, fit_reference=reference).answers(features, frozen)
+    stays, index = _decided(result, plan, part, answers)
+
+    def spread(before: np.ndarray | None, values: np.ndarray, missing: float) -> np.ndarray:
+        """Return values of all texts: earlier ones where they stay, else those of the part."""
+        earlier = np.full(old, missing) if before is None else before
+        whole = np.concatenate([earlier, np.full(len(corpus) - old, missing)]).astype(values.dtype)
+        whole[part.rows[~stays]] = values[~stays]
+        return whole
+
+    assigned = spread(plan.place[result.assigned], index, -1)
+    before = np.where(plan.place[result.predicted] < 0, result.assigned, result.predicted)
+    best_known = None
+    if result.best_known is not None:
+        best_known = np.where(result.best_known < 0, -1, plan.place[result.best_known])
+    fits = spread(result.fit, fit.astype(np.float64), np.nan)
+    labelled = np.array([label is not None for label in corpus.labels], bool)
+    # The part is no fair share of the texts, so the scores of all of them are kept.
+    there = np.isfinite(fits)
+    model = replace(model, fit_reference=with_scores(reference, fits[there], labelled[there]))
+    after = Result(
+        corpus=corpus,
+        categories=(),
+        assigned=assigned,
+        predicted=spread(plan.place[before], answers.index, -1),
+        probability=as_recorded(spread(result.probability, _double(answers.probability), np.nan)),
+        best_known=spread(best_known, answers.best_known, -1),
+        best_known_probability=as_recorded(
+            spread(result.best_known_probability, _double(answers.best_known_probability), np.nan)
+        ),
+        fit=as_recorded(fits),
+        fits_nowhere=_marked(result, model, fits, labelled),
+        reviewed=None
+        if result.reviewed is None
+        else np.concatenate([result.reviewed, np.zeros(len(corpus) - old, bool)]),
+        lineage=lineage,
+        positions=partial(_positions, result, part, features, assigned, seed),
+        config=result.config,
+        device=found.device,
+        matching=recorded_matching(model),
+    )
+    described = with_groups(_described(after, categories, model), space, assigned[part.rows])
+    return replace(after, categories=described, model=replace(model, categories=described))
+
+
+def _double(values: np.ndarray) -> np.ndarray:
+    """Return numbers in double precision."""
+    return values.astype(np.float64)
+
+
+def _categories(found: Result, plan: Plan) -> tuple[list[Category], np.ndarray, Lineage]:
+    """Return the categories of the updated run, the place of each found one, and the lineage."""
+    novel = [category for category in found.categories if category.kind == "novel"]
+    ids, lineage = plan.lineage.new_ids(len(novel))
+    used = {same_name(category.name) for category in plan.categories}
+    categories = list(plan.categories)
+    history = (Event("found", lineage.run, str(found.config["method"])),)
+    for id_, category in zip(ids, novel, strict=True):
+        name = free_name(category.name, used)
+        categories.append(replace(category, id=id_, name=name, history=history, distance=None))
+    place = [
+        int(category.name) if category.kind == "known" else -1 for category in found.categories
+    ]
+    place[len(place) - len(novel) :] = range(len(plan.categories), len(categories))
+    return categories, np.array(place, np.int64), lineage
+
+
+def _model(
+    result: Result,
+    found: Result,
+    part: Part,
+    categories: Sequence[Category],
+    place: np.ndarray,
+) -> Model:
+    """Return the model that was found, for the categories of the updated run."""
+    assert found.model is not None
+    assert found.training_features is not None
+    known = sum(category.kind == "known" for category in categories)
+    means = [
+        found.training_features[part.labelled & (part.targets == at)].mean(axis=0)
+        if (part.labelled & (part.targets == at)).any()
+        else found.model.prototypes[place == at][0]
+        for at in range(known)
+    ]
+    return replace(
+        found.model,
+        prototypes=found.model.prototypes[np.argsort(place)],
+        known=tuple(category.name for category in categories[:known]),
+        labelled_prototypes=np.stack(means).astype(np.float32) if known else None,
+        categories=tuple(categories),
+        config=result.config,
+        fit_reference=None,
+    )
+
+
+def _frozen(model: Model, texts: Corpus) -> np.ndarray | None:
+    """Return the vectors of the encoder before training; None if all of its layers learnt."""
+    return model.features.with_frozen(texts.texts if texts.vectors is None else texts.vectors)[1]
+
+
+def _decided(
+    result: Result, plan: Plan, part: Part, answers: Answers
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which texts of the part stay as they are, bool [n], and the category of each [n].
+
+    A loose text goes to a new category, or to another one that is clearly more probable.
+    """
+    earlier = part.typical + part.loose
+    own = np.full(len(part.rows), -1, np.int64)
+    own[:earlier] = plan.place[result.assigned[part.rows[:earlier]]]
+    goes = (answers.index >= len(plan.categories)) | (answers.probability >= CLEARLY)
+    stays = np.arange(len(own)) < earlier
+    stays[part.typical : earlier] &= ~goes[part.typical : earlier]
+    found = np.where(part.targets >= 0, part.targets, answers.index)
+    return stays, np.where(stays, own, found)
+
+
+def _marked(
+    result: Result, model: Model, fits: np.ndarray, labelled: np.ndarray
+) -> np.ndarray | None:
+    """Return which texts fit nowhere: earlier ones as before, new ones by the rule of the run."""
+    threshold, old = model.fit_threshold, len(result.corpus)
+    if threshold is None and result.fits_nowhere is None:
+        return None
+    marked = np.zeros(len(fits), bool)
+    if threshold is not None:
+        marked = (fits < threshold) & ~labelled
+    if result.fits_nowhere is not None:
+        marked[:old] = result.fits_nowhere
+    return marked
+
+
+def _positions(
+    result: Result, part: Part, features: np.ndarray, assigned: np.ndarray, seed: int
+) -> np.ndarray:
+    """Return the map positions [N, 2]: earlier texts stay, new ones join them."""
+    old, rows = len(result.corpus), part.rows
+    whole = np.concatenate([result.map_positions, np.zeros((len(assigned) - old, 2))])
+    # A loose text that goes to a new category is placed with it.
+    same = np.zeros(len(rows), bool)
+    same[: part.typical + part.loose] = True
+    newest = ~np.isin(assigned[rows], assigned[rows[: part.typical]])
+    whole[rows] = place_new(whole[rows], features, assigned[rows], same & ~newest, seed)
+    return as_recorded(whole)
+
+
+def _described(after: Result, categories: Sequence[Category], model: Model) -> tuple[Category, ...]:
+    """Return the categories with their sizes, neighbours, fit scores and volumes."""
+    total = len(categories)
+    sizes = np.bincount(after.assigned, minlength=total)
+    labelled = np.bincount(after.assigned[after.labelled], minlength=total)
+    sure = np.bincount(
+        after.assigned, weights=np.nan_to_num(after.probability), minlength=total
+    ) / np.maximum(sizes, 1)
+    between = np.sqrt(squared_distances(model.prototypes, model.prototypes))
+    np.fill_diagonal(between, np.inf)
+    near = between.argmin(axis=1)
+    described = tuple(
+        replace(
+            category,
+            size=int(sizes[at]),
+            share=int(sizes[at]) / len(after.corpus),
+            labelled=int(labelled[at]),
+            confidence=float(sure[at]),
+            nearest=categories[near[at]].id if total > 1 else None,
+            nearest_distance=float(between[at, near[at]]) if total > 1 else float("nan"),
+        )
+        for at, category in enumerate(categories)
+    )
+    fits = np.nan_to_num(after.fit) if after.fit is not None else np.zeros(len(after.assigned))
+    described = with_fits(described, after.assigned, fits, after.fits_nowhere)
+    return with_volumes(described, after.corpus, after.assigned)

@@ -1,0 +1,54 @@
+"""The table of updates, and the stream of texts that they are measured on."""
+
+import numpy as np
+
+from benchmarks.rendering.tables.updating import updating_table
+from benchmarks.updating import BATCHES, LABELS, make_stream
+from newfound.bench.lines import Line
+from newfound.bench.wild.sources import Source
+
+
+def test_table_has_a_row_per_batch() -> None:
+    first: Line = {
+        "kind": "updating",
+        "data_set": "banking",
+        "table": {"limit": 3000, "batch": 1},
+        "config": {"effort": "fast"},
+        "texts": 659,
+        "update": {"all": 77.26},
+        "scratch": {"all": 77.26},
+        "proposed": {"wanted": 2, "found": 2},
+        "seconds": {"update": 45.2},
+    }
+    second = {
+        **first,
+        "table": {"limit": 3000, "batch": 2},
+        "texts": 1_100,
+        "kept": 99.1,
+        "scratch": {"all": 80.0},
+        "proposed_by_scratch": {"wanted": 2, "found": 1},
+        "seconds": {"update": 30.0, "scratch": 60.4},
+    }
+    rows = updating_table([first, second, {"kind": "wild"}]).splitlines()[2:]
+    assert rows == [
+        "| BANKING | 1 | 659 | 77.3 | 77.3 | - | 2 of 2 | - | 45 | - |",
+        "| BANKING | 2 | 1,100 | 77.3 | 80.0 | 99.1% | 2 of 2 | 1 of 2 | 30 | 60 |",
+    ]
+    assert updating_table([]) == "No measurements yet.\n"
+
+
+def test_novel_categories_appear_over_time_and_labels_in_the_first_batch() -> None:
+    names = [f"c{i:02d}" for i in range(20) for _ in range(40)]
+    source = Source("made", [f"text {i}" for i in range(len(names))], names)
+    stream = make_stream(source, 700, seed=0)
+    assert len(stream.known) == 10
+    assert (np.diff(stream.batch) >= 0).all()
+    labelled = np.array([label is not None for label in stream.corpus.labels])
+    assert (stream.batch[labelled] == 0).all()
+    assert labelled.sum() == LABELS * len(stream.known)
+    first = {name: stream.batch[stream.truth == name].min() for name in set(stream.truth)}
+    assert all(first[name] == 0 for name in stream.known)
+    novel = [at for name, at in first.items() if name not in stream.known]
+    assert np.bincount(novel, minlength=BATCHES).tolist() == [2] * BATCHES
+    for name, at in first.items():
+        assert set(stream.batch[stream.truth == name]) == set(range(at, BATCHES))
