@@ -102,7 +102,7 @@ def proposals(result: Result, stream: Stream) -> dict[str, int]:
     wanted = {
         n for n, c in zip(names, counts, strict=True) if n not in stream.known and c >= ENOUGH
     }
-    found = {_mostly(result, truth, at) for at in np.flatnonzero(~result.is_known)}
+    found = {_mostly(result, truth, int(at)) for at in np.flatnonzero(~result.is_known)}
     return {"wanted": len(wanted), "found": len(wanted & found)}
 
 

@@ -177,7 +177,9 @@ def test_predict_uses_the_names_and_statuses_of_decisions(
 ) -> None:
     run, table = tmp_path / "run", tmp_path / "new.csv"
     shutil.copytree(small_run, run)
-    table.write_text("text\nloud song\ncold rain\n")
+    # A text of each of the two novel categories.
+    assigned = pd.read_csv(run / "assignments.csv").set_index("category_id")["text"]
+    pd.DataFrame({"text": [assigned[[name]].iloc[0] for name in ("c3", "c4")]}).to_csv(table)
     for words in (["rename", "c3", "Noise"], ["accept", "c4"], ["merge", "c3", "--into", "c4"]):
         assert command("decide", run, *words).code == 0
     done = command("predict", run, table, "-o", tmp_path / "out.csv")

@@ -59,7 +59,7 @@ def test_commands_protect_formulas_and_give_the_original_back(
     for arguments in (
         ["discover", table, "-o", run, *flags, "--categories", "4"],
         ["predict", run, table, "-o", out],
-        ["export", run, "--to", "csv", "-o", tmp_path / "export.csv"],
+        ["export", run, "--to", "csv", "--all", "-o", tmp_path / "export.csv"],
     ):
         done = command(*arguments, *more)
         assert done.code == 0, done.err
