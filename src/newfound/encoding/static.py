@@ -55,7 +55,7 @@ FITTED_CHARACTERS = 4_000_000  # of all these texts, which the full encoder has 
 MOST_TOKENS_ALONE = 50_000  # tokens of the vocabulary that are encoded; the others are zero
 LEAST_TEXTS = 2  # that a pair must be in
 # Prior variances of A, D and G, relative to the noise; each as a share of the mean diagonal of its
-# kernel. They were chosen on BANKING.
+# kernel. They lie beyond a grid tried on BANKING, and were not measured.
 MAP, TOKENS, PAIRS = 100.0, 10.0, 10.0
 BLOCK = 8192  # texts at a time
 
