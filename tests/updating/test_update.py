@@ -16,6 +16,7 @@ from newfound.result import Result
 from newfound.storage.model_files import load_model
 from newfound.storage.run_folder import read_run, write_run
 from newfound.updating import describe_changes, update
+from newfound.updating.assembling import FEW_MOVED, MOST_MOVED
 
 WIDTH = 8
 EACH = 24  # texts of a subject in the run
@@ -170,6 +171,18 @@ def test_a_loose_text_goes_to_a_new_category() -> None:
     assert later.changes is not None
     assert later.changes["moved"]["to_new_categories"] == 3
     assert later.changes["texts"] == 3
+
+
+def test_an_update_moves_a_limited_share_of_earlier_texts() -> None:
+    # 40 texts of a subject that the run has no category for are absorbed by the others.
+    subjects = [0] * EACH + [1] * EACH + [2] * EACH + [3] * 40
+    result = discover(
+        texts_of(subjects, seed=10, labelled=6),
+        RunConfig(n_categories=3, effort="fast", device="cpu"),
+    )
+    later = update(result, texts_of([3] * 30, seed=11, first_id=801))
+    assert later.changes is not None
+    assert later.changes["texts"] <= max(FEW_MOVED, MOST_MOVED * len(result.corpus))
 
 
 def test_update_gives_the_same_result_again(run: Result, updated: Result) -> None:

@@ -1,6 +1,7 @@
-"""The table of updates: accuracy, stability and time after each batch."""
+"""The table of updates: accuracy and stability after each batch."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from newfound.bench.lines import Line
@@ -17,30 +18,31 @@ HEADINGS = (
     "kept",
     "novel categories found",
     "by scratch",
-    "seconds, update",
-    "seconds, scratch",
+    "seeds",
 )
 
 
 def updating_table(lines: Sequence[Line]) -> str:
-    """Return the table of the lines that `benchmarks.updating` wrote."""
-    found = [line for line in lines if line.get("kind") == "updating"]
-    if not found:
+    """Return the table of the lines that `benchmarks.updating` wrote: means over seeds."""
+    groups: dict[tuple[str, int], list[Line]] = {}
+    for line in lines:
+        if line.get("kind") == "updating":
+            groups.setdefault((_name(line), line["table"]["batch"]), []).append(line)
+    if not groups:
         return "No measurements yet.\n"
     rows = [
         [
-            _name(line),
-            str(line["table"]["batch"]),
-            f"{line['texts']:,}",
-            f"{line['update']['all']:.1f}",
-            f"{line['scratch']['all']:.1f}" if "scratch" in line else MISSING,
-            f"{line['kept']:.1f}%" if "kept" in line else MISSING,
-            _counts(line.get("proposed")),
-            _counts(line.get("proposed_by_scratch")),
-            f"{line['seconds']['update']:.0f}",
-            f"{line['seconds']['scratch']:.0f}" if "scratch" in line["seconds"] else MISSING,
+            name,
+            str(batch),
+            _mean([line["texts"] for line in own], ",.0f"),
+            _mean([line["update"]["all"] for line in own], ".1f"),
+            _mean([line["scratch"]["all"] for line in own if "scratch" in line], ".1f"),
+            _mean([line["kept"] for line in own if "kept" in line], ".1f", "%"),
+            _counts([line["proposed"] for line in own if "proposed" in line]),
+            _counts([line["proposed_by_scratch"] for line in own if "proposed_by_scratch" in line]),
+            str(len(own)),
         ]
-        for line in found
+        for (name, batch), own in groups.items()
     ]
     return markdown(list(HEADINGS), rows)
 
@@ -52,6 +54,13 @@ def _name(line: Line) -> str:
     return name if effort == "fast" else f"{name}, {effort}"
 
 
-def _counts(counts: dict[str, Any] | None) -> str:
-    """Return how many of the wanted categories were found."""
-    return MISSING if counts is None else f"{counts['found']} of {counts['wanted']}"
+def _mean(values: Sequence[float], form: str, unit: str = "") -> str:
+    """Return the mean of some values, formatted."""
+    return f"{fmean(values):{form}}{unit}" if values else MISSING
+
+
+def _counts(counts: Sequence[dict[str, Any]]) -> str:
+    """Return how many of the wanted categories were found, over all seeds."""
+    if not counts:
+        return MISSING
+    return f"{sum(c['found'] for c in counts)} of {sum(c['wanted'] for c in counts)}"

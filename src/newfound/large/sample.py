@@ -29,6 +29,7 @@ MOST_CELLS = 2_000
 CELL_SHARE = 0.2  # of the unlabelled texts drawn, spread evenly over the denser half of the cells
 CLUSTERED = 50_000  # vectors that the cells are computed from
 ITERATIONS = 10  # of k-means: cells need not be exact
+COARSE = 200  # cells of a first k-means, whose distances show where the others begin
 BLOCK = 65_536  # vectors in memory at a time
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # rows [R] -> vectors [R, d]
@@ -87,7 +88,7 @@ def cell_of(
     if len(rows) > CLUSTERED:
         some = np.sort(rng.choice(rows, CLUSTERED, replace=False))
     points = _unit(vectors(some), device)
-    centres = kmeans(points, count, starts=1, seed=seed, max_iterations=ITERATIONS).centres
+    centres = _centres(points, count, seed, rng)
     cells, distances = np.empty(len(rows), np.int64), np.empty(len(rows), np.float32)
     for start in range(0, len(rows), BLOCK):
         part = _unit(vectors(rows[start : start + BLOCK]), device)
@@ -95,6 +96,24 @@ def cell_of(
         cells[start : start + BLOCK] = found[0].cpu().numpy()
         distances[start : start + BLOCK] = found[1].cpu().numpy()
     return cells, distances
+
+
+def _centres(points: torch.Tensor, count: int, seed: int, rng: np.random.Generator) -> torch.Tensor:
+    """Return the centres [count, d] of k-means on points [P, d].
+
+    k-means++ for all centres would take longer than the rest. It chooses COARSE ones; the others
+    start at points that are drawn at once, in proportion to the squared distance to these, as in
+    k-means||. So texts of a rare category, far from all coarse centres, still get one.
+    """
+    few = min(count, COARSE)
+    initial = kmeans(points, few, starts=1, seed=seed, max_iterations=ITERATIONS).centres
+    if count > few:
+        distances = nearest(points, initial)[1].double().clamp(min=0).cpu().numpy()
+        weights = distances + 1e-12  # equal ones if all points lie on a centre
+        drawn = rng.choice(len(points), count - few, replace=False, p=weights / weights.sum())
+        initial = torch.cat([initial, points[torch.from_numpy(np.sort(drawn))]])
+        initial = kmeans(points, count, initial=initial, max_iterations=ITERATIONS).centres
+    return initial
 
 
 def _unit(vectors: np.ndarray, device: torch.device) -> torch.Tensor:

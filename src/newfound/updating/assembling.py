@@ -25,7 +25,9 @@ from newfound.updating.choosing import Part
 from newfound.updating.placing import place_new
 from newfound.updating.planning import Plan
 
-CLEARLY = 0.8  # probability from which an earlier text goes to another category that was there
+CLEARLY = 0.6  # probability from which an earlier text goes to another category that was there
+MOST_MOVED = 0.03  # of the earlier texts, those that may change their category in one update
+FEW_MOVED = 5  # texts that may in any case
 
 
 def assemble(
@@ -165,14 +167,19 @@ def _decided(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which texts of the part stay as they are, bool [n], and the category of each [n].
 
-    A loose text goes to a new category, or to another one that is clearly more probable.
+    A loose text goes to a new category, or to another one that is clearly more probable. Of more
+    than MOST_MOVED of all earlier texts, those for new categories go first, the surest before
+    others.
     """
     earlier = part.typical + part.loose
     own = np.full(len(part.rows), -1, np.int64)
     own[:earlier] = plan.place[result.assigned[part.rows[:earlier]]]
-    goes = (answers.index >= len(plan.categories)) | (answers.probability >= CLEARLY)
+    new = answers.index >= len(plan.categories)
+    goes = (new | (answers.probability >= CLEARLY)) & (answers.index != own)
+    movable = part.typical + np.flatnonzero(goes[part.typical : earlier])
+    movable = movable[np.lexsort((-answers.probability[movable], ~new[movable]))]
     stays = np.arange(len(own)) < earlier
-    stays[part.typical : earlier] &= ~goes[part.typical : earlier]
+    stays[movable[: max(FEW_MOVED, int(MOST_MOVED * len(result.corpus)))]] = False
     found = np.where(part.targets >= 0, part.targets, answers.index)
     return stays, np.where(stays, own, found)
 

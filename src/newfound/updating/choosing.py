@@ -13,8 +13,8 @@ EACH = 30  # texts that stand for a category, at most
 COUNTED = 8  # of them, with which new categories are counted
 FEW = 10  # texts of a small category, up to which less probable ones stand for it, too
 SURE_SHARE = 0.5  # of a category's unlabelled texts, from which they are drawn: the most probable
-LOOSE_SHARE = 0.1  # of the unlabelled texts, those that fit worst, that may go elsewhere
-MOST_LOOSE = 300  # of them at most
+LOOSE_SHARE = 0.3  # of the unlabelled texts, those that fit worst, that may go elsewhere
+MOST_LOOSE = 600  # of them at most
 
 
 @dataclass(frozen=True, eq=False)
