@@ -128,6 +128,13 @@ def test_mean_seconds_includes_cached_pretraining() -> None:
     assert mean_seconds(row, [found]) == "5 + autoencoder"
 
 
+def test_mean_seconds_passes_over_lines_of_other_measurements() -> None:
+    own = fake_line(seconds={"total": 40.0, "pretraining": 30.0})
+    (row,) = select_runs([own])
+    others = [{"kind": "millions", "seconds": 229.0}, {**own, "kind": "wild", "config": {}}]
+    assert mean_seconds(row, [own, *others]) == "40"
+
+
 def test_mean_seconds_includes_a_cached_pass_of_the_encoder() -> None:
     frozen = {"pretrain_layers": 0, "trainable_layers": 0, "max_tokens": 128}
     whole = [

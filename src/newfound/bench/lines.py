@@ -26,6 +26,8 @@ CHOSEN = (
     "known_ratio",
     "labelled_ratio",
     "table",
+    "strategy",
+    "answers",
     "config",
 )
 # Environment variable with the commit, for a package outside of its repository.

@@ -149,8 +149,9 @@ def mean_seconds(row: Row, lines: Sequence[Line]) -> str:
     taken = {
         (part, _shared(line)): line["seconds"][part]
         for line in lines
+        if is_run(line)
         for part in SHARED
-        if part in line.get("seconds", {})
+        if part in line["seconds"]
     }
     totals, missing = [], set()
     for line in row.lines:
@@ -182,10 +183,12 @@ def _missing_pass(line: Line, lines: Sequence[Line]) -> float:
 
 def _pass(line: Line) -> tuple[Any, ...] | None:
     """Return a key that equal passes of a frozen encoder share; None without such a pass."""
-    config = line.get("config", {})
+    if not is_run(line):
+        return None
+    config = line["config"]
     layers = [config.get(name, 0) for name in ("pretrain_layers", "trainable_layers")]
     words = "vectors" in config  # word vectors need no encoder
-    if "encoding" not in line.get("seconds", {}) or layers != [0, 0] or words:
+    if "encoding" not in line["seconds"] or layers != [0, 0] or words:
         return None
     return (line["data_set"], line["encoder"], line["device"], config.get("max_tokens"))
 
