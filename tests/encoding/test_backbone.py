@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import save_tiny_encoder
 
 from newfound.encoding import backbone
 from newfound.encoding.backbone import MaskedWordHead, _relative_buckets, attend
+from newfound.encoding.batching import Runs
 from newfound.encoding.families import read_architecture
 from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
@@ -140,3 +142,19 @@ def test_padded_keys_do_not_change_attention(
         monkeypatch.setattr(backbone, "SMALL_TAIL", backbone.LANES)
         plain = network(ids, mask)
     assert torch.allclose(padded[mask], plain[mask], atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_one_after_the_other_equal_texts_in_rows(family: str, tmp_path: Path) -> None:
+    network = load_encoder(str(save_tiny_encoder(tmp_path, family))).backbone.eval()
+    lengths = np.array([22, 22, 17, 7, 7, 7, 4, 1])
+    torch.manual_seed(0)
+    ids = torch.randint(5, 30, (len(lengths), int(lengths.max())))
+    mask = torch.arange(ids.shape[1]) < torch.from_numpy(lengths)[:, None]
+    runs = Runs.of(lengths)
+    with torch.no_grad():
+        wanted = network(ids, mask)[mask]
+        found = network.embed_joined(ids[mask], runs)
+        found = network.run_joined(found, runs, 0, 1)
+        found = network.run_joined(found, runs, 1, network.shape.layers)
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)

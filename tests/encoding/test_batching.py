@@ -15,6 +15,7 @@ from newfound.encoding.batching import (
     pack,
     paired_batches,
     plan_batches,
+    plan_runs,
     shuffled_batches,
     to_device,
     tokenize,
@@ -45,6 +46,30 @@ def test_batches_on_a_cpu_have_no_padding(lengths: np.ndarray, budget: int) -> N
     sizes = [(int(lengths[rows[0]]), len(rows)) for rows in batches]
     for (length, rows), (other, more) in pairwise(sizes):
         assert length != other or (rows + more) * length > budget
+
+
+@given(lengths=LENGTHS, budget=st.integers(1, 300))
+def test_joined_batches_hold_every_row_once_within_the_budget(
+    lengths: np.ndarray, budget: int
+) -> None:
+    batches = plan_runs(lengths, budget)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows, following in pairwise([*batches, np.array([], np.int64)]):
+        assert len(rows) == 1 or lengths[rows].sum() <= budget
+        # One more text would not fit.
+        assert lengths[[*rows, *following[:1]]].sum() > budget or not len(following)
+
+
+@given(lengths=LENGTHS, seed=st.integers(0, 99))
+def test_joined_texts_are_found_again_in_their_runs(lengths: np.ndarray, seed: int) -> None:
+    ragged = Ragged.from_lengths(torch.arange(int(lengths.sum())), lengths)
+    rows = np.random.default_rng(seed).permutation(len(lengths))[:20]
+    values, runs = ragged.joined(rows)
+    texts = [text.tolist() for part in runs.split(values) for text in part]
+    starts = ragged.starts.tolist()
+    assert texts == [list(range(starts[r], starts[r] + lengths[r])) for r in rows]
+    assert runs.offset.tolist() == [place for r in rows for place in range(lengths[r])]
+    assert all(a != b for a, b in pairwise(runs.lengths))
 
 
 @given(count=st.integers(1, 80), size=st.integers(1, 20), seed=st.integers(0, 99))

@@ -6,11 +6,14 @@ to start at any layer (see `feature_cache`) and to run as CUDA graphs, and it im
 torch. Tests compare each family with the transformers library.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from newfound.encoding.architecture import ACTIVATIONS, Architecture
+from newfound.encoding.batching import Runs
 
 # In training on a GPU, rows of up to this many tokens use unfused attention (`attend`). For short
 # rows its forward and backward passes are faster than the fused kernels, which are made for long
@@ -77,25 +80,40 @@ class Layer(nn.Module):
             parts = [F.linear(hidden, weight, add).view(by_head) for weight, add in apart]
             query, key, value = (part.transpose(1, 2) for part in parts)
             mixed = F.scaled_dot_product_attention(query, key, value, bias)
-            return self._finish(hidden, mixed)
-        qkv = self.qkv(hidden).view(batch, length, 3, self.heads, width // self.heads)
+            return self._finish(hidden, _by_token(mixed))
+        qkv = self.qkv(hidden)
         dropout = self.attention_dropout if self.training else 0.0
         if hidden.is_cuda and self.training and length <= SHORT:
             # [batch, heads, length, width / heads] each
-            query, key, value = qkv.permute(2, 0, 3, 1, 4).contiguous()
-            mixed = attend(query, key, value, bias, dropout)
+            by_head = qkv.view(batch, length, 3, self.heads, width // self.heads)
+            query, key, value = by_head.permute(2, 0, 3, 1, 4).contiguous()
+            mixed = _by_token(attend(query, key, value, bias, dropout))
         else:
-            query, key, value = (part.transpose(1, 2) for part in qkv.unbind(2))
-            if bias.shape[-1] > length:
-                padded = qkv.new_zeros(batch, bias.shape[-1], 2, *qkv.shape[3:])
-                padded[:, :length] = qkv[:, :, 1:]
-                key, value = (part.transpose(1, 2) for part in padded.unbind(2))
-            mixed = F.scaled_dot_product_attention(query, key, value, bias, dropout)
+            mixed = self._mix(qkv, bias, dropout)
         return self._finish(hidden, mixed)
 
+    def over_runs(self, hidden: Tensor, runs: Runs, biases: Sequence[Tensor | None]) -> Tensor:
+        """Return hidden states [T, width] of texts one after the other, with a bias per run."""
+        parts = zip(runs.split(self.qkv(hidden)), biases, strict=True)
+        mixed = [self._mix(qkv, bias, 0.0).flatten(0, 1) for qkv, bias in parts]
+        return self._finish(hidden, torch.cat(mixed))
+
+    def _mix(self, qkv: Tensor, bias: Tensor | None, dropout: float) -> Tensor:
+        """Apply attention by a fused kernel to queries, keys and values [batch, length, 3 width].
+
+        A bias for more keys than there are tokens asks for so many.
+        """
+        batch, length, _ = qkv.shape
+        qkv = qkv.view(batch, length, 3, self.heads, -1)
+        query, key, value = (part.transpose(1, 2) for part in qkv.unbind(2))
+        if bias is not None and bias.shape[-1] > length:
+            padded = qkv.new_zeros(batch, bias.shape[-1], 2, *qkv.shape[3:])
+            padded[:, :length] = qkv[:, :, 1:]
+            key, value = (part.transpose(1, 2) for part in padded.unbind(2))
+        return _by_token(F.scaled_dot_product_attention(query, key, value, bias, dropout))
+
     def _finish(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """Apply all that follows attention; mixed [batch, heads, length, width / heads]."""
-        mixed = mixed.transpose(1, 2).reshape(hidden.shape)
+        """Apply all that follows attention; mixed [..., width] has the shape of hidden."""
         hidden = self.attention_norm(hidden + self.dropout(self.out(mixed)))
         inner = self.down(self.activation(self.up(hidden)))
         return self.output_norm(hidden + self.dropout(inner))
@@ -148,6 +166,10 @@ class Backbone(nn.Module):
             positions = (offsets[:, :, None] == numbers).to(positions.dtype) @ positions
         return self.dropout(self.norm(self.words(ids) + positions))
 
+    def embed_joined(self, ids: Tensor, runs: Runs) -> Tensor:
+        """Return the embeddings [T, width] of token ids [T] of texts one after the other."""
+        return self.norm(self.words(ids) + self.positions.weight[runs.offset])
+
     def attention_bias(self, mask: Tensor) -> Tensor:
         """Return what attention adds to its scores: -inf where masked, MPNet's position bias.
 
@@ -177,9 +199,38 @@ class Backbone(nn.Module):
             hidden = layer(hidden, bias)
         return hidden
 
+    def run_joined(self, hidden: Tensor, runs: Runs, start: int, stop: int) -> Tensor:
+        """Run layers start to stop-1 on hidden states [T, width] of texts one after the other.
+
+        For prediction on a CPU: texts of all lengths share the products with the weights, and each
+        attends to itself.
+        """
+        pairs = zip(runs.counts, runs.lengths, strict=True)
+        biases = [self._run_bias(*pair) for pair in pairs]
+        for layer in self.layers[start:stop]:
+            assert isinstance(layer, Layer)
+            hidden = layer.over_runs(hidden, runs, biases)
+        return hidden
+
+    def _run_bias(self, count: int, length: int) -> Tensor | None:
+        """Return what attention adds for texts of equal length on a CPU, None if nothing."""
+        tail = length % LANES
+        if tail <= SMALL_TAIL and self.relative is None:
+            return None
+        bias = self.attention_bias(torch.ones(1, length, dtype=torch.bool))
+        bias = bias.to(self.words.weight.dtype)
+        if tail > SMALL_TAIL:
+            bias = F.pad(bias, (0, LANES - tail), value=float("-inf"))
+        return bias.expand(count, self.shape.heads, length, -1)
+
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the hidden states [batch, length, width] of the last layer."""
         return self.run(self.embed(ids), mask, 0, self.shape.layers)
+
+
+def _by_token(mixed: Tensor) -> Tensor:
+    """Return the results of attention [batch, heads, length, d] as [batch, length, heads d]."""
+    return mixed.transpose(1, 2).flatten(2)
 
 
 def _relative_buckets(length: int, buckets: int, device: torch.device) -> Tensor:

@@ -1,7 +1,8 @@
 """Tokenise texts, and arrange them in batches with little padding.
 
-For encoding, texts are sorted by length and split into batches. Training batches are drawn at
-random, so their texts differ in length: these are packed into a grid, several texts per row.
+For encoding, texts are sorted by length and split into batches. On a CPU the texts of a batch lie
+one after the other, without padding. Training batches are drawn at random, so their texts differ in
+length: these are packed into a grid, several texts per row.
 """
 
 from collections.abc import Sequence
@@ -83,6 +84,17 @@ class Ragged:
         index = self.starts[rows][:, None] + place
         lengths = self._device_lengths(rows)
         return self.values[index.clamp(max=len(self.values) - 1)], place < lengths[:, None]
+
+    def joined(self, rows: np.ndarray) -> tuple[Tensor, "Runs"]:
+        """Return the given rows one after the other: (values [T, ...], where each lies).
+
+        On the CPU.
+        """
+        lengths = self.lengths[rows]
+        runs = Runs.of(lengths)
+        begins = self.starts.numpy()[rows] - np.cumsum(lengths) + lengths
+        index = np.repeat(begins, lengths) + np.arange(int(lengths.sum()))
+        return self.values[torch.from_numpy(index)], runs
 
     def packed(self, batch: "Batch") -> tuple[Tensor, "Cells"]:
         """Return a batch packed into its grid: (values [rows, width, ...], cells).
@@ -176,6 +188,40 @@ class Cells:
     def within(self, start: int, stop: int) -> Tensor:
         """Return True for the cells [rows, width] of the batch's texts start to stop-1."""
         return (self.slot >= start) & (self.slot < stop)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Texts one after the other in T tokens; neighbours of equal length form a run.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Texts of each run.
+    lengths : tuple of int
+        Tokens of each text of a run.
+    """
+
+    counts: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, lengths: np.ndarray) -> "Runs":
+        """Return the runs of texts of these lengths [B]."""
+        first = np.flatnonzero(np.diff(lengths, prepend=-1))
+        counts = np.diff(first, append=len(lengths))
+        return cls(tuple(counts.tolist()), tuple(lengths[first].tolist()))
+
+    def split(self, values: Tensor) -> list[Tensor]:
+        """Return values of tokens [T, ...] as one tensor [count, length, ...] per run."""
+        parts = values.split([a * b for a, b in zip(self.counts, self.lengths, strict=True)])
+        return [part.unflatten(0, (n, -1)) for part, n in zip(parts, self.counts, strict=True)]
+
+    @property
+    def offset(self) -> Tensor:
+        """Position of each token in its text [T]."""
+        pairs = zip(self.counts, self.lengths, strict=True)
+        return torch.cat([torch.arange(length).repeat(count) for count, length in pairs])
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_tokens: int, limit: int = 0) -> Ragged:
@@ -275,6 +321,22 @@ def plan_batches(
             stop = min(stop, int(ends[start]))
         batches.append(order[start:stop])
         start = stop
+    return batches
+
+
+def plan_runs(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
+    """Return batches of rows sorted by length, each of at most `budget` tokens, for `joined`.
+
+    Texts of different lengths share the products with the weights, so that a few texts are encoded
+    nearly as fast as many.
+    """
+    order = np.argsort(-lengths, kind="stable")  # longest first: a lack of memory shows early
+    ends = np.cumsum(lengths[order])
+    batches, start, done = [], 0, 0
+    while start < len(order):
+        stop = max(start + 1, int(np.searchsorted(ends, done + budget, side="right")))
+        batches.append(order[start:stop])
+        start, done = stop, int(ends[stop - 1])
     return batches
 
 

@@ -185,13 +185,11 @@ def _fill(
     tokens = tokens.to(model.device)
 
     def fill(rows: np.ndarray) -> None:
-        index = torch.from_numpy(rows).to(model.device)
-        width = int(tokens.lengths[rows].max())
-        ids, mask = tokens.padded(index, width)
-        found = model.lower(ids, mask)
-        states[places(rows).to(states.device)] = (found if pooled else found[mask]).to(
-            states.device
-        )
+        ids, where = model.gather(tokens, rows)
+        found = model.lower(ids, where)
+        if not pooled and isinstance(where, Tensor):
+            found = found[where]
+        states[places(rows).to(states.device)] = found.to(states.device)
 
     def places(rows: np.ndarray) -> Tensor:  # that the texts in these rows have in `states`
         index = torch.from_numpy(rows).to(model.device)
@@ -206,7 +204,7 @@ def _fill(
         if advance:
             advance(done)
 
-    batches = plan_batches(tokens.lengths, TOKEN_BUDGET[model.device.type], model.device)
+    batches = model.plan(tokens.lengths)
     kept = KeptBatches(checkpoints, states, batches, places)
     first = kept.load()
     if first and advance:

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from newfound.encoding.architecture import MIN_POSITIONS, Architecture, check_backbone
-from newfound.encoding.batching import Cells, Ragged, plan_batches
+from newfound.encoding.batching import Cells, Ragged, Runs, plan_batches, plan_runs
 from newfound.encoding.heads import HEADS, MIN_ROWS, HeadFeatures
 from newfound.encoding.loading import POOLINGS, Encoder, parse_tokenizer
 from newfound.encoding.modern_backbone import make_backbone
@@ -140,43 +140,69 @@ class EncoderFeatures(HeadFeatures):
 
     # --- steps of a batch: ids -> lower -> (cache) -> pooled -> features -----------------------
 
-    # `where` is the mask of real tokens [B, L] of texts in rows, or the cells of packed texts.
+    # `where` is the mask of real tokens [B, L] of texts in rows, the cells of packed texts, or the
+    # runs of texts one after the other (see `gather`).
 
-    def lower(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
+    def plan(self, lengths: np.ndarray) -> list[np.ndarray]:
+        """Return the batches of texts of these lengths, as rows, that are encoded together."""
+        budget = TOKEN_BUDGET[self.device.type]
+        if self.device.type == "cpu":
+            return plan_runs(lengths, budget)
+        return plan_batches(lengths, budget, self.device)
+
+    def gather(self, tokens: Ragged, rows: np.ndarray) -> tuple[Tensor, Tensor | Runs]:
+        """Return the token ids of a batch and `where`: [T] and runs on a CPU, else [B, L] each."""
+        if self.device.type == "cpu":
+            return tokens.joined(rows)
+        index = torch.from_numpy(rows).to(self.device)
+        return tokens.padded(index, int(tokens.lengths[rows].max()))
+
+    def lower(self, ids: Tensor, where: Tensor | Cells | Runs) -> Tensor:
         """Run the frozen layers; return the ids if nothing is frozen.
 
-        The result is in half precision: hidden states [B, L, width], or pooled vectors [B, width]
-        if all layers are frozen.
+        The result is in half precision: hidden states [B, L, width] or [T, width], or pooled
+        vectors [B, width] if all layers are frozen.
         """
         if self.frozen_layers < 0:
             return ids
         with torch.no_grad():
             hidden = self._embed(ids, where)
-            hidden = self.backbone.run(hidden, _visible(where), 0, self.frozen_layers)
+            hidden = self._layers(hidden, where, 0, self.frozen_layers)
             if self.frozen_layers == self.backbone.shape.layers:
                 hidden = pool(hidden, where, self.encoder.pooling)
             return hidden.half()
 
-    def upper(self, states: Tensor, where: Tensor | Cells) -> Tensor:
-        """Return hidden states of the last layer [B, L, width] from the result of `lower`."""
+    def upper(self, states: Tensor, where: Tensor | Cells | Runs) -> Tensor:
+        """Return hidden states of the last layer from the result of `lower`."""
         if self.frozen_layers < 0:
             hidden, start = self._embed(states, where), 0
         else:
             hidden, start = states.to(self.backbone.words.weight.dtype), self.frozen_layers
-        return self.backbone.run(hidden, _visible(where), start, self.backbone.shape.layers)
+        return self._layers(hidden, where, start, self.backbone.shape.layers)
 
-    def from_states(self, states: Tensor, where: Tensor | Cells | None) -> Tensor:
+    def _layers(
+        self, hidden: Tensor, where: Tensor | Cells | Runs, start: int, stop: int
+    ) -> Tensor:
+        """Run layers start to stop-1 of the backbone."""
+        if isinstance(where, Runs):
+            return self.backbone.run_joined(hidden, where, start, stop)
+        visible = where.sees if isinstance(where, Cells) else where
+        return self.backbone.run(hidden, visible, start, stop)
+
+    def from_states(self, states: Tensor, where: Tensor | Cells | Runs | None) -> Tensor:
         """Return raw features [B, width], which `finish` completes, from the result of `lower`."""
         if where is None:  # pooled already
             return self.head(states.float())
         return self.head(self.pooled_states(states, where))
 
-    def pooled_states(self, states: Tensor, where: Tensor | Cells) -> Tensor:
+    def pooled_states(self, states: Tensor, where: Tensor | Cells | Runs) -> Tensor:
         """Return vectors [B, width] before the head, from the result of `lower`."""
         return pool(self.upper(states, where), where, self.encoder.pooling).float()
 
-    def _embed(self, ids: Tensor, where: Tensor | Cells) -> Tensor:
+    def _embed(self, ids: Tensor, where: Tensor | Cells | Runs) -> Tensor:
         """Return the embeddings of token ids."""
+        if isinstance(where, Runs):
+            return self.backbone.embed_joined(ids, where)
         return self.backbone.embed(ids, where.offset if isinstance(where, Cells) else None)
 
     @torch.inference_mode()
@@ -196,10 +222,10 @@ class EncoderFeatures(HeadFeatures):
         features = torch.empty(len(tokens), self.outputs, device=self.device)
         frozen = torch.empty(len(tokens), self.width, device=self.device) if self.pooled else None
 
-        def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
+        def encode(index: Tensor, states: Tensor, where: Tensor | Runs) -> None:
             if frozen is not None:
                 frozen[index] = states.float()
-            pooled = states if self.pooled else self.pooled_states(states, mask)
+            pooled = states if self.pooled else self.pooled_states(states, where)
             features[index] = self.from_pooled(pooled)
 
         self._run(tokens, encode, advance)
@@ -213,8 +239,8 @@ class EncoderFeatures(HeadFeatures):
         kind = torch.float16 if self.pooled else torch.float32
         vectors = torch.empty(len(tokens), self.width, dtype=kind, device=self.device)
 
-        def encode(index: Tensor, states: Tensor, mask: Tensor) -> None:
-            vectors[index] = states if self.pooled else self.pooled_states(states, mask)
+        def encode(index: Tensor, states: Tensor, where: Tensor | Runs) -> None:
+            vectors[index] = states if self.pooled else self.pooled_states(states, where)
 
         if parts is not None and advance is not None:
             advance = parts.counting_texts(advance)
@@ -225,21 +251,20 @@ class EncoderFeatures(HeadFeatures):
     def _run(
         self,
         tokens: Ragged,
-        work: Callable[[Tensor, Tensor, Tensor], None],
+        work: Callable[[Tensor, Tensor, Tensor | Runs], None],
         advance: Advance | None,
     ) -> None:
-        """Call `work` with the index, the frozen layers' output and the mask of every batch."""
+        """Call `work` with the index, the frozen layers' output and `where` of every batch."""
 
         def run(rows: np.ndarray) -> None:
             longest = int(tokens.lengths[rows].max())
             # A few short texts are repeated: see MIN_ROWS.
             rows = np.resize(rows, max(len(rows), -(-MIN_ROWS // longest)))
             index = torch.from_numpy(rows).to(self.device)
-            ids, mask = tokens.padded(index, longest)
-            work(index, self.lower(ids, mask), mask)
+            ids, where = self.gather(tokens, rows)
+            work(index, self.lower(ids, where), where)
 
-        batches = plan_batches(tokens.lengths, TOKEN_BUDGET[self.device.type], self.device)
-        run_batches(run, batches, self.device, advance)
+        run_batches(run, self.plan(tokens.lengths), self.device, advance)
 
     @property
     def pooled(self) -> bool:
@@ -357,13 +382,11 @@ class PointFeatures(HeadFeatures):
         return self.head(states.float())
 
 
-def _visible(where: Tensor | Cells) -> Tensor:
-    """Return the attention mask."""
-    return where.sees if isinstance(where, Cells) else where
-
-
-def pool(hidden: Tensor, where: Tensor | Cells, pooling: str) -> Tensor:
+def pool(hidden: Tensor, where: Tensor | Cells | Runs, pooling: str) -> Tensor:
     """Return one vector per text: that of the first token ([CLS]), or the mean over tokens."""
+    if isinstance(where, Runs):
+        parts = where.split(hidden)
+        return torch.cat([part[:, 0] if pooling == "cls" else part.mean(1) for part in parts])
     if isinstance(where, Cells):
         cells = hidden.flatten(0, 1)
         if pooling == "cls":

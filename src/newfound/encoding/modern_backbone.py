@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from newfound.encoding.architecture import ACTIVATIONS, Architecture
 from newfound.encoding.backbone import SHORT, Backbone, Embedding, Linear, attend
+from newfound.encoding.batching import Runs
 
 
 class ModernLayer(nn.Module):
@@ -77,6 +78,10 @@ class ModernBackbone(Backbone):
         """Return the embeddings [batch, length, width] of token ids [batch, length]."""
         return self.dropout(self.norm(self.words(ids)))
 
+    def embed_joined(self, ids: Tensor, runs: Runs) -> Tensor:
+        """Return the embeddings [T, width] of token ids [T] of texts one after the other."""
+        return self.embed(ids)
+
     def run(self, hidden: Tensor, mask: Tensor, start: int, stop: int) -> Tensor:
         """Run layers start to stop-1 on hidden states [batch, length, width]."""
         length, heads = hidden.shape[1], self.shape.heads
@@ -98,6 +103,14 @@ class ModernBackbone(Backbone):
             else:
                 hidden = self.layers[number](hidden, nearby, *of_near)
         return self.final_norm(hidden) if start < stop == self.shape.layers else hidden
+
+    def run_joined(self, hidden: Tensor, runs: Runs, start: int, stop: int) -> Tensor:
+        """Run layers start to stop-1 on hidden states [T, width] of texts one after the other."""
+        parts = [
+            self.run(part, part.new_ones(part.shape[:2], dtype=torch.bool), start, stop)
+            for part in runs.split(hidden)
+        ]
+        return torch.cat([part.flatten(0, 1) for part in parts])
 
 
 def make_backbone(shape: Architecture) -> Backbone:

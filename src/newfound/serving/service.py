@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from newfound.data.tables.streaming import TableChunk
 from newfound.encoding.feature_maps import EncoderFeatures
@@ -136,9 +137,12 @@ class Service:
     def open(self) -> None:
         """Start the threads that predict; called in the loop of the requests."""
         self._threads = workers = torch.get_num_threads()
+        self._limits: threadpool_limits | None = None
         if self.run.parallel:
-            # Every batch is computed by one thread, so that no thread waits for another.
+            # Every batch is computed by one thread, so that no thread waits for another. NumPy's
+            # own threads would wake up, and wait for each other, in the middle of a batch.
             torch.set_num_threads(1)
+            self._limits = threadpool_limits(1, user_api="blas")
         else:
             workers = 1
         self._reloading = asyncio.Lock()
@@ -154,6 +158,8 @@ class Service:
         """Answer what was taken, and end the threads."""
         await asyncio.to_thread(self._batcher.close)
         torch.set_num_threads(self._threads)
+        if self._limits is not None:
+            self._limits.restore_original_limits()
 
     async def answer(self, texts: list[str]) -> str:
         """Return the predictions of texts, and the model that made them, as JSON."""
