@@ -210,10 +210,10 @@ def test_the_time_until_the_queue_is_empty_is_estimated() -> None:
         predict.may_begin.set()
         await batcher.submit(predict, ["a"])
         predict.may_begin.clear()
-        futures = [batcher.submit(predict, ["b"] * 100)]
+        futures = [batcher.submit(predict, ["b"] * BATCH)]
         await until_taken(predict, 2)
         assert batcher.waiting == 0 and batcher.seconds_to_empty == 0  # noqa: PT018
-        futures.append(batcher.submit(predict, ["c"] * 100))
+        futures.append(batcher.submit(predict, ["c"] * BATCH))
         assert 0 < batcher.seconds_to_empty < 100
         predict.may_begin.set()
         await asyncio.gather(*futures)

@@ -37,6 +37,9 @@ SAME = 0.9999  # cosine above which two texts are the same; half precision costs
 ROWS = 4096  # texts compared with all candidates at a time, which limits memory
 
 
+Members = dict[int, np.ndarray]  # vectors [m, d] of unit length by category
+
+
 @dataclass(frozen=True, eq=False)
 class FitReference:
     """The reference texts for the fit scores of new texts.
@@ -69,7 +72,17 @@ class FitReference:
 
     def scores(self, vectors: np.ndarray, categories: np.ndarray) -> np.ndarray:
         """Return the fit scores [N] of texts with these vectors [N, d] and categories [N]."""
-        return fit_scores(vectors, categories, self.vectors, self.categories)
+        return _fit_scores(vectors, categories, self._members)
+
+    @cached_property
+    def _members(self) -> Members:
+        """All reference texts by category."""
+        return _members_of(self.vectors, self.categories)
+
+    @cached_property
+    def _labelled_members(self) -> Members:
+        """The reference texts with a label by category."""
+        return _members_of(self.vectors[self.given], self.categories[self.given])
 
     @cached_property
     def _candidates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -86,15 +99,13 @@ class FitReference:
 
     def _label_ranks(self, vectors: np.ndarray, categories: np.ndarray) -> np.ndarray:
         """Return the rank [N], from 0 to 1, of the nearest label's cosine; 0 without labels."""
-        cosines = nearest_cosines(
-            vectors, categories, self.vectors[self.given], self.categories[self.given]
-        )
+        cosines = _nearest_cosines(vectors, categories, self._labelled_members)
         # Interpolated, so that the last digits of a vector change little.
         knots = np.array([-1, *self.label_cosines, 1])
         ranks = np.interp(cosines, knots, np.linspace(0, 1, len(knots)))
         # Nothing to compare with: one label per category, or this is the only one of its category.
         ranks[np.isnan(cosines) | (len(knots) == 2)] = 0.5
-        ranks[~np.isin(categories, self.categories[self.given])] = 0
+        ranks[~np.isin(categories, list(self._labelled_members))] = 0
         return ranks
 
     def threshold(
@@ -164,12 +175,16 @@ def fit_scores(
     >>> fit_scores(axes[:2] + axes[2], np.array([0, 0]), axes[:1], np.array([0])).round(2).tolist()
     [0.71, 0.0]
     """
+    return _fit_scores(vectors, categories, _members_of(reference, reference_categories))
+
+
+def _fit_scores(vectors: np.ndarray, categories: np.ndarray, members: Members) -> np.ndarray:
+    """Return the scores of `fit_scores`."""
     found = np.zeros(len(vectors), np.float32)
-    rows, members = _by_category(categories), _by_category(reference_categories)
-    for category, texts in rows.items():
+    for category, texts in _by_category(categories).items():
         if category not in members:
             continue
-        own = unit_length(reference[members[category]])
+        own = members[category]
         points = unit_length(vectors[texts])
         cosines = _cosines(points, own)
         same = _leave_out_same(cosines)
@@ -192,13 +207,16 @@ def nearest_cosines(
 
     The parameters are those of `fit_scores`.
     """
+    return _nearest_cosines(vectors, categories, _members_of(reference, reference_categories))
+
+
+def _nearest_cosines(vectors: np.ndarray, categories: np.ndarray, members: Members) -> np.ndarray:
+    """Return the cosines of `nearest_cosines`."""
     found = np.full(len(vectors), np.nan, np.float32)
-    rows, members = _by_category(categories), _by_category(reference_categories)
-    for category, texts in rows.items():
+    for category, texts in _by_category(categories).items():
         if category not in members:
             continue
-        own = unit_length(reference[members[category]])
-        cosines = _cosines(unit_length(vectors[texts]), own)
+        cosines = _cosines(unit_length(vectors[texts]), members[category])
         _leave_out_same(cosines)
         best = cosines.max(1)
         found[texts] = np.where(np.isfinite(best), best, np.nan)
@@ -389,6 +407,11 @@ def _by_category(categories: np.ndarray) -> dict[int, np.ndarray]:
     order = np.argsort(categories, kind="stable")
     names, starts = np.unique(categories[order], return_index=True)
     return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+
+
+def _members_of(vectors: np.ndarray, categories: np.ndarray) -> Members:
+    """Return the vectors [R, d] of each category that occurs, with unit length."""
+    return {c: unit_length(vectors[rows]) for c, rows in _by_category(categories).items()}
 
 
 def _place_in_category(categories: np.ndarray) -> np.ndarray:

@@ -325,16 +325,18 @@ def plan_batches(
 
 
 def plan_runs(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Return batches of rows sorted by length, each of at most `budget` tokens, for `joined`.
+    """Return batches of rows sorted by length, of about equal size, for `joined`.
 
-    Texts of different lengths share the products with the weights, so that a few texts are encoded
-    nearly as fast as many.
+    Each has at most `budget` tokens, or one row. Texts of different lengths share the products with
+    the weights, so that a few texts are encoded nearly as fast as many.
     """
     order = np.argsort(-lengths, kind="stable")  # longest first: a lack of memory shows early
     ends = np.cumsum(lengths[order])
     batches, start, done = [], 0, 0
     while start < len(order):
-        stop = max(start + 1, int(np.searchsorted(ends, done + budget, side="right")))
+        left = int(ends[-1]) - done
+        size = -(-left // -(-left // budget))  # the rest in batches of equal size
+        stop = max(start + 1, int(np.searchsorted(ends, done + size, side="right")))
         batches.append(order[start:stop])
         start, done = stop, int(ends[stop - 1])
     return batches

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-BATCH = 256  # most texts of a batch; larger ones are hardly faster, and the next ones wait longer
+BATCH = 64  # most texts of a batch; larger ones are hardly faster, and the next ones wait longer
 TURN = 16  # texts of a request that are taken before it is the next one's turn
 
 Predict = Callable[[Sequence[str]], Sequence[str]]  # texts to their answers

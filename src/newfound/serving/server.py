@@ -37,6 +37,7 @@ class Server(uvicorn.Server):
             log_config=None,  # warnings and errors go to standard error
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # the address of a client is not used
             backlog=BACKLOG,
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=round(service.limits.seconds + LAST),
