@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="interrupt after this time; the same command goes on (needs --folder)",
     )
     sample = commands.add_parser("sample", parents=[shared], help="accuracy of fits on samples")
-    sample.add_argument("--data-set", required=True, help="clinc, stackoverflow, massive, ...")
+    sample.add_argument("--data-set", required=True, help="clinc, massive, made, ...")
     sample.add_argument("--texts", type=int, nargs="+", required=True, help="sizes of samples")
     sample.add_argument("--encoder", default="minilm")
     sample.add_argument("--cache", type=Path, help="folder that keeps the encoder's vectors")

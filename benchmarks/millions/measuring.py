@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.millions.small_encoder import write_small_encoder
-from benchmarks.millions.texts import make_sample
+from benchmarks.millions.texts import make_sample, make_texts
 from newfound.bench.datasets import DataSet
 from newfound.bench.speed.processes import newfound_command
 from newfound.bench.speed.sample import Sample, draw_sample, predictions
@@ -30,6 +30,8 @@ from newfound.pipeline import discover
 SMALL = "small"  # the encoder of `small_encoder`
 INTERRUPTED = 130  # exit code
 ALL = 10**9  # more texts than any table has
+MADE = "made"  # texts made from the paper's data sets
+MADE_TEXTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def measure_sample(
     data : Path
         Folder of the data sets.
     name : str
-        One of the paper's data sets, or of the folder `wild`.
+        One of the paper's data sets, or of the folder `wild`; "made" for 100,000 texts that are made
+        from the paper's data sets by edits.
     sizes : sequence of int
         Texts of the samples.
     effort, encoder, seed, device
@@ -210,9 +213,12 @@ def measure_sample(
 
 def _read(data: Path, name: str) -> DataSet:
     """Return the distinct texts of a data set."""
-    source = read_source(data, name)
-    # Distinct ones, so that all fits share one file of the cache.
-    distinct = dict(zip(source.texts, source.labels, strict=True))
+    if name == MADE:
+        distinct = make_texts(data, MADE_TEXTS)
+    else:
+        source = read_source(data, name)
+        # Distinct ones, so that all fits share one file of the cache.
+        distinct = dict(zip(source.texts, source.labels, strict=True))
     return DataSet(name, {"train": list(distinct)}, {"train": list(distinct.values())})
 
 
