@@ -13,6 +13,7 @@ estimated throughout.
 | All | the unlabelled texts so far, after the update and from scratch |
 | kept | earlier texts that keep their category in the update |
 | proposed | novel categories with at least ten texts so far: those that are most of a found one |
+| in time | of those with at least ten texts one batch ago: those that are most of a found one |
 | proposed wrongly | categories that an update proposed, though the run had that category |
 | seconds | of the update and of the discovery |
 
@@ -95,10 +96,10 @@ def scores_of(result: Result, stream: Stream) -> dict[str, float]:
     return {name: round(found[name], 2) for name in ("all", "known", "novel")}
 
 
-def proposals(result: Result, stream: Stream) -> dict[str, int]:
-    """Count the novel categories of the truth that the run should have and that it has."""
+def proposals(result: Result, stream: Stream, texts: int | None = None) -> dict[str, int]:
+    """Count the novel categories that the run should have by its first texts, and that it has."""
     truth = stream.truth[: len(result.corpus)].astype(str)
-    names, counts = np.unique(truth, return_counts=True)
+    names, counts = np.unique(truth[:texts], return_counts=True)
     wanted = {
         n for n, c in zip(names, counts, strict=True) if n not in stream.known and c >= ENOUGH
     }
@@ -141,6 +142,7 @@ def measure(stream: Stream, config: RunConfig, *, scratch: bool) -> list[dict[st
             assert run.changes is not None
             entry["kept"] = round(100 * (1 - run.changes["texts"] / len(before.corpus)), 2)
             entry["proposed_wrongly"] = wrongly(before, run, stream)
+            entry["proposed_in_time"] = proposals(run, stream, len(before.corpus))
         entry["seconds"] = {"update": round(time.perf_counter() - begun, 1)}
         entry["update"] = scores_of(run, stream)
         entry["categories"] = {

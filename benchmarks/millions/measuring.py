@@ -178,8 +178,8 @@ def measure_sample(
     data : Path
         Folder of the data sets.
     name : str
-        One of the paper's data sets, or of the folder `wild`; "made" for 100,000 texts that are made
-        from the paper's data sets by edits.
+        One of the paper's data sets, or of the folder `wild`; "made" for 100,000 texts that are
+        made from the paper's data sets by edits.
     sizes : sequence of int
         Texts of the samples.
     effort, encoder, seed, device

@@ -26,12 +26,13 @@ def test_table_has_a_row_per_batch_with_means_over_seeds() -> None:
         "kept": 99.1,
         "scratch": {"all": 80.0},
         "proposed_by_scratch": {"wanted": 2, "found": 1},
+        "proposed_in_time": {"wanted": 1, "found": 1},
     }
     again = {**second, "update": {"all": 79.26}, "kept": 98.1}
     rows = updating_table([first, second, again, {"kind": "wild"}]).splitlines()[2:]
     assert rows == [
-        "| BANKING | 1 | 659 | 77.3 | 77.3 | - | 2 of 2 | - | 1 |",
-        "| BANKING | 2 | 1,100 | 78.3 | 80.0 | 98.6% | 4 of 4 | 2 of 4 | 2 |",
+        "| BANKING | 1 | 659 | 77.3 | 77.3 | - | 2 of 2 | - | - | 1 |",
+        "| BANKING | 2 | 1,100 | 78.3 | 80.0 | 98.6% | 4 of 4 | 2 of 4 | 2 of 2 | 2 |",
     ]
     assert updating_table([]) == "No measurements yet.\n"
 

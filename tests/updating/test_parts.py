@@ -13,10 +13,8 @@ from newfound.result import Result
 from newfound.storage.run_folder import read_run
 from newfound.updating.changes import LEVEL, TIMES, trends
 from newfound.updating.choosing import (
-    COUNTED,
     EACH,
     MOST_LOOSE,
-    Part,
     choose_loose,
     choose_typical,
 )
@@ -119,7 +117,7 @@ def test_number_of_chosen_texts_does_not_grow_with_the_run(large: Result) -> Non
     assert large.fit[loose].max() <= large.fit[others].min()
 
 
-def test_texts_marked_as_fitting_nowhere_do_not_stand_for_their_category(large: Result) -> None:
+def test_texts_marked_as_fitting_nowhere_are_left_out(large: Result) -> None:
     marked = ~large.labelled & (np.arange(len(large.corpus)) % 2 == 0)
     typical = choose_typical(replace(large, fits_nowhere=marked), np.empty(0, int), 0)
     assert not marked[typical].any()
@@ -150,16 +148,8 @@ def test_a_full_map_still_has_a_place() -> None:
     assert np.abs(at).max() <= 1
 
 
-def test_every_category_with_texts_has_a_text_that_stands_for_it(large: Result) -> None:
+def test_every_category_with_texts_is_looked_at(large: Result) -> None:
     marked = ~large.labelled
     result = replace(large, fits_nowhere=marked, fit=np.where(large.assigned == 5, 0.0, 1.0))
     typical = choose_typical(result, choose_loose(result), 0)
     assert set(large.assigned[typical]) == set(large.assigned)
-
-
-def test_few_texts_of_each_category_are_counted_with_all_others() -> None:
-    targets = np.array([*[1] * 20, *[0] * 3, -1, -1, 2])
-    part = Part(np.arange(26), 23, 1, targets, np.zeros(26, bool))
-    counted = part.counted
-    assert np.bincount(targets[counted[counted < 23]]).tolist() == [3, COUNTED]
-    assert counted[-3:].tolist() == [23, 24, 25]

@@ -18,6 +18,7 @@ HEADINGS = (
     "kept",
     "novel categories found",
     "by scratch",
+    "within one batch",
     "seeds",
 )
 
@@ -40,6 +41,7 @@ def updating_table(lines: Sequence[Line]) -> str:
             _mean([line["kept"] for line in own if "kept" in line], ".1f", "%"),
             _counts([line["proposed"] for line in own if "proposed" in line]),
             _counts([line["proposed_by_scratch"] for line in own if "proposed_by_scratch" in line]),
+            _counts([line["proposed_in_time"] for line in own if "proposed_in_time" in line]),
             str(len(own)),
         ]
         for (name, batch), own in groups.items()

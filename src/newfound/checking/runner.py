@@ -1,9 +1,7 @@
 """Check methods on a corpus: hide categories, discover, score, in several draws."""
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,6 +10,7 @@ from newfound.checking.draws import SHARE, hide_categories
 from newfound.checking.scores import DrawScores, score_draw
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
+from newfound.encoding.feature_cache import cache_folder
 from newfound.errors import InputError
 from newfound.methods import find_method
 from newfound.pipeline import discover
@@ -86,7 +85,7 @@ def check(
     hidden = [hide_categories(corpus, share, config.seed, draw) for draw in range(draws)]
     stages = stages or Stages(False)
     checked = []
-    with _cache(config) as cache:
+    with cache_folder(config.cache) as cache:
         for name in names:
             begun, scores = time.perf_counter(), []
             for number, draw in enumerate(hidden):
@@ -111,10 +110,3 @@ def check(
         share=share,
         config={**asdict(config), "method": ",".join(names), "settings": dict(settings or {})},
     )
-
-
-def _cache(config: RunConfig) -> AbstractContextManager[str]:
-    """Return a context with the folder of the feature cache; by default a temporary one."""
-    if config.cache is not None:
-        return nullcontext(config.cache)
-    return tempfile.TemporaryDirectory(prefix="newfound-")

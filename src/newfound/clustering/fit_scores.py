@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from newfound.clustering.calibration import Evidence
+from newfound.clustering.quotas import places_within
 
 NEAREST = 5  # reference texts that a fit score is the mean cosine to
 PER_CATEGORY = 100  # reference texts kept of each category
@@ -87,7 +88,7 @@ class FitReference:
     @cached_property
     def _candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors [C, d], in float32, and categories of the texts that may be neighbours."""
-        candidates = _place_in_category(self.categories) < CANDIDATES
+        candidates = places_within(self.categories) < CANDIDATES
         return unit_length(self.vectors[candidates]), self.categories[candidates]
 
     def evidence(self, vectors: np.ndarray, categories: np.ndarray) -> Evidence:
@@ -412,11 +413,6 @@ def _by_category(categories: np.ndarray) -> dict[int, np.ndarray]:
 def _members_of(vectors: np.ndarray, categories: np.ndarray) -> Members:
     """Return the vectors [R, d] of each category that occurs, with unit length."""
     return {c: unit_length(vectors[rows]) for c, rows in _by_category(categories).items()}
-
-
-def _place_in_category(categories: np.ndarray) -> np.ndarray:
-    """Return how many of the sorted categories [R] before each one are the same."""
-    return np.arange(len(categories)) - np.searchsorted(categories, categories)
 
 
 def _thinned(scores: np.ndarray) -> np.ndarray:

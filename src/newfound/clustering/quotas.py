@@ -66,3 +66,22 @@ def draw(groups: np.ndarray, take: np.ndarray, rng: np.random.Generator) -> np.n
     )
     place = np.arange(len(groups)) - starts[groups[order]]  # of a text in its group
     return np.sort(order[place < take[groups[order]]])
+
+
+def places_within(groups: np.ndarray) -> np.ndarray:
+    """Return how many items of the same group come before each one, [N].
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (N,)
+
+    Examples
+    --------
+    >>> places_within(np.array([4, 2, 4, 4])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    places = np.empty(len(groups), np.int64)
+    places[order] = np.arange(len(groups)) - np.searchsorted(ordered, ordered)
+    return places

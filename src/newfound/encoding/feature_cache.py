@@ -1,6 +1,8 @@
 """The feature cache: frozen layers run once, and training reads their output."""
 
 import hashlib
+import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -273,3 +275,16 @@ def features_of(
     if parts is not None:
         raw = model.head(parts.mean(raw))
     return model.finish(raw) if finished else raw
+
+
+def cache_folder(folder: str | None) -> AbstractContextManager[str]:
+    """Return a context with a folder for several runs, by default a temporary one.
+
+    Parameters
+    ----------
+    folder : str or None
+        The folder that the user chose.
+    """
+    if folder is not None:
+        return nullcontext(folder)
+    return tempfile.TemporaryDirectory(prefix="newfound-")

@@ -31,7 +31,13 @@ FEW_MOVED = 5  # texts that may in any case
 
 
 def assemble(
-    result: Result, corpus: Corpus, part: Part, found: Result, plan: Plan, seed: int
+    result: Result,
+    corpus: Corpus,
+    part: Part,
+    found: Result,
+    place: np.ndarray,
+    plan: Plan,
+    seed: int,
 ) -> Result:
     """Return the updated result, without notes and what else concerns the run as a whole.
 
@@ -44,7 +50,9 @@ def assemble(
     part : Part
         The texts that were looked at.
     found : Result
-        What was discovered on them. Its known categories are those of the plan, in that order.
+        What was discovered on them.
+    place : ndarray of int64
+        Place of each found category in the plan; new ones follow those of the plan.
     plan : Plan
     seed : int
         Random seed.
@@ -55,12 +63,17 @@ def assemble(
     """
     assert found.training_features is not None
     features, old = found.training_features, len(result.corpus)
-    categories, place, lineage = _categories(found, plan)
-    model = _model(result, found, part, categories, place)
+    categories, lineage = _categories(found, place, plan)
+    own = plan.place[result.assigned[part.rows[: part.earlier]]]
+    model = _model(result, found, part, categories, place, own)
     frozen = _frozen(model, corpus.take(part.rows))
     space = features if frozen is None else frozen
+    # A category of the run that was not found again keeps its texts.
+    held = place[found.assigned]
+    unmatched = np.flatnonzero(~np.isin(own, place))
+    held[unmatched] = own[unmatched]
     reference, fit = make_reference(
-        space, place[found.assigned], part.labelled, frozen=frozen is not None, seed=seed
+        space, held, part.labelled, frozen=frozen is not None, seed=seed
     )
     answers = replace(model, fit_reference=reference).answers(features, frozen)
     stays, index = _decided(result, plan, part, answers)
@@ -98,7 +111,7 @@ def assemble(
         if result.reviewed is None
         else np.concatenate([result.reviewed, np.zeros(len(corpus) - old, bool)]),
         lineage=lineage,
-        positions=partial(_positions, result, part, features, assigned, seed),
+        positions=partial(_positions, result, plan, part, features, assigned, seed),
         config=result.config,
         device=found.device,
         matching=recorded_matching(model),
@@ -112,21 +125,21 @@ def _double(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _categories(found: Result, plan: Plan) -> tuple[list[Category], np.ndarray, Lineage]:
-    """Return the categories of the updated run, the place of each found one, and the lineage."""
-    novel = [category for category in found.categories if category.kind == "novel"]
-    ids, lineage = plan.lineage.new_ids(len(novel))
+def _categories(found: Result, place: np.ndarray, plan: Plan) -> tuple[list[Category], Lineage]:
+    """Return the categories of the updated run, new ones last, and the lineage."""
+    new = [
+        category
+        for category, at in zip(found.categories, place.tolist(), strict=True)
+        if at >= len(plan.categories)
+    ]
+    ids, lineage = plan.lineage.new_ids(len(new))
     used = {same_name(category.name) for category in plan.categories}
     categories = list(plan.categories)
     history = (Event("found", lineage.run, str(found.config["method"])),)
-    for id_, category in zip(ids, novel, strict=True):
+    for id_, category in zip(ids, new, strict=True):
         name = free_name(category.name, used)
         categories.append(replace(category, id=id_, name=name, history=history, distance=None))
-    place = [
-        int(category.name) if category.kind == "known" else -1 for category in found.categories
-    ]
-    place[len(place) - len(novel) :] = range(len(plan.categories), len(categories))
-    return categories, np.array(place, np.int64), lineage
+    return categories, lineage
 
 
 def _model(
@@ -135,20 +148,31 @@ def _model(
     part: Part,
     categories: Sequence[Category],
     place: np.ndarray,
+    own: np.ndarray,
 ) -> Model:
-    """Return the model that was found, for the categories of the updated run."""
+    """Return the model that was found, for the categories of the updated run.
+
+    own [earlier]: place of the category of each earlier text of the part.
+    """
     assert found.model is not None
-    assert found.training_features is not None
+    features = found.training_features
+    assert features is not None
+    prototypes = np.empty((len(categories), features.shape[1]), found.model.prototypes.dtype)
+    prototypes[place] = found.model.prototypes
+    length = np.linalg.norm(found.model.prototypes, axis=1).mean()
+    for at in set(range(len(categories))) - set(place.tolist()):
+        mean = features[: part.earlier][own == at].mean(axis=0)
+        prototypes[at] = mean * length / max(float(np.linalg.norm(mean)), 1e-12)
     known = sum(category.kind == "known" for category in categories)
     means = [
-        found.training_features[part.labelled & (part.targets == at)].mean(axis=0)
+        features[part.labelled & (part.targets == at)].mean(axis=0)
         if (part.labelled & (part.targets == at)).any()
-        else found.model.prototypes[place == at][0]
+        else prototypes[at]
         for at in range(known)
     ]
     return replace(
         found.model,
-        prototypes=found.model.prototypes[np.argsort(place)],
+        prototypes=prototypes,
         known=tuple(category.name for category in categories[:known]),
         labelled_prototypes=np.stack(means).astype(np.float32) if known else None,
         categories=tuple(categories),
@@ -167,20 +191,17 @@ def _decided(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which texts of the part stay as they are, bool [n], and the category of each [n].
 
-    A loose text goes to a new category, or to another one that is clearly more probable. Of more
-    than MOST_MOVED of all earlier texts, those for new categories go first, the surest before
-    others.
+    An earlier text goes to another category that is clearly more probable. Of more than MOST_MOVED
+    of all earlier texts, the surest go.
     """
-    earlier = part.typical + part.loose
     own = np.full(len(part.rows), -1, np.int64)
-    own[:earlier] = plan.place[result.assigned[part.rows[:earlier]]]
-    new = answers.index >= len(plan.categories)
-    goes = (new | (answers.probability >= CLEARLY)) & (answers.index != own)
-    movable = part.typical + np.flatnonzero(goes[part.typical : earlier])
-    movable = movable[np.lexsort((-answers.probability[movable], ~new[movable]))]
-    stays = np.arange(len(own)) < earlier
+    own[: part.earlier] = plan.place[result.assigned[part.rows[: part.earlier]]]
+    goes = (answers.probability >= CLEARLY) & (answers.index != own)
+    movable = np.flatnonzero(goes[: part.earlier] & part.movable)
+    movable = movable[np.argsort(-answers.probability[movable], kind="stable")]
+    stays = np.arange(len(own)) < part.earlier
     stays[movable[: max(FEW_MOVED, int(MOST_MOVED * len(result.corpus)))]] = False
-    found = np.where(part.targets >= 0, part.targets, answers.index)
+    found = np.where((part.targets >= 0) & ~stays, part.targets, answers.index)
     return stays, np.where(stays, own, found)
 
 
@@ -200,15 +221,19 @@ def _marked(
 
 
 def _positions(
-    result: Result, part: Part, features: np.ndarray, assigned: np.ndarray, seed: int
+    result: Result,
+    plan: Plan,
+    part: Part,
+    features: np.ndarray,
+    assigned: np.ndarray,
+    seed: int,
 ) -> np.ndarray:
     """Return the map positions [N, 2]: earlier texts stay, new ones join them."""
     old, rows = len(result.corpus), part.rows
     whole = np.concatenate([result.map_positions, np.zeros((len(assigned) - old, 2))])
-    # A loose text that goes to a new category is placed with it.
-    same = np.zeros(len(rows), bool)
-    same[: part.typical + part.loose] = True
-    newest = ~np.isin(assigned[rows], assigned[rows[: part.typical]])
+    # An earlier text that goes to a new category is placed with it.
+    same = np.arange(len(rows)) < part.earlier
+    newest = ~np.isin(assigned[rows], plan.place[result.assigned])
     whole[rows] = place_new(whole[rows], features, assigned[rows], same & ~newest, seed)
     return as_recorded(whole)
 

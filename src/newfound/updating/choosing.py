@@ -1,56 +1,48 @@
 """Choose the earlier texts that an update looks at: their number does not grow with the history."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from newfound.clustering.quotas import places_within
 from newfound.data.corpus import Corpus
+from newfound.decisions.refitting import label_rows
 from newfound.result import Result
 from newfound.updating.planning import Plan
 
-EACH = 30  # texts that stand for a category, at most
-COUNTED = 8  # of them, with which new categories are counted
-FEW = 10  # texts of a small category, up to which less probable ones stand for it, too
-SURE_SHARE = 0.5  # of a category's unlabelled texts, from which they are drawn: the most probable
-LOOSE_SHARE = 0.3  # of the unlabelled texts, those that fit worst, that may go elsewhere
+EACH = 30  # texts of a category, at most
+COUNTED = 8  # of them, beside which new categories do not look small when they are counted
+LOOSE_SHARE = 0.3  # of the unlabelled texts, those that fit worst, that are looked at in any case
 MOST_LOOSE = 600  # of them at most
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The texts that an update looks at: typical, loose and new ones, in this order.
+    """The texts that an update looks at: earlier ones, then new ones.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (n,)
         Rows of the joined corpus.
-    typical : int
-        Number of earlier texts that stand for their category.
-    loose : int
-        Number of earlier texts that may go elsewhere.
+    earlier : int
+        Number of earlier texts.
+    movable : ndarray of bool, shape (earlier,)
+        Which of them may go elsewhere: those without a label or a decision.
     targets : ndarray of int64, shape (n,)
-        Place of the category of each text in the plan, -1 where it is to be found.
+        Place in the plan of the category that counts as the label of each text, -1 without one.
     labelled : ndarray of bool, shape (n,)
         Which texts have a label of the user.
+    counted : ndarray of int64
+        Places in the part of the texts that new categories are counted on: few earlier ones of each
+        category, and all that fit worst or are new.
     """
 
     rows: np.ndarray
-    typical: int
-    loose: int
+    earlier: int
+    movable: np.ndarray
     targets: np.ndarray
     labelled: np.ndarray
-
-    @cached_property
-    def counted(self) -> np.ndarray:
-        """Places [m] in the part of what new categories are counted on: few texts of the old."""
-        targets = self.targets[: self.typical]
-        order = np.argsort(targets, kind="stable")
-        rank = np.empty(len(targets), np.int64)
-        rank[order] = np.arange(len(targets)) - np.searchsorted(targets[order], targets[order])
-        kept = np.ones(len(self.rows), bool)
-        kept[: self.typical] = rank < COUNTED
-        return np.flatnonzero(kept)
+    counted: np.ndarray
 
 
 def choose_part(result: Result, new: Corpus, plan: Plan, seed: int) -> Part:
@@ -72,18 +64,30 @@ def choose_part(result: Result, new: Corpus, plan: Plan, seed: int) -> Part:
     """
     loose = choose_loose(result)
     typical = choose_typical(result, loose, seed)
-    loose = loose[~np.isin(loose, typical)]
-    given = [-1 if label is None else plan.labels[label] for label in new.labels]
-    nothing = np.full(len(loose), -1, np.int64)
+    earlier = np.concatenate([typical, loose])
+    places = plan.place[result.assigned[earlier]]
+    given = np.array([-1 if label is None else plan.labels[label] for label in new.labels], int)
     return Part(
-        rows=np.concatenate([typical, loose, len(result.corpus) + np.arange(len(new))]),
-        typical=len(typical),
-        loose=len(loose),
-        targets=np.concatenate(
-            [plan.place[result.assigned[typical]], nothing, np.array(given, np.int64)]
+        rows=np.concatenate([earlier, len(result.corpus) + np.arange(len(new))]),
+        earlier=len(earlier),
+        movable=~_decided(result)[earlier],
+        targets=np.concatenate([np.where(_fixed(result, plan)[earlier], places, -1), given]),
+        labelled=np.concatenate([result.labelled[earlier], given >= 0]),
+        counted=np.concatenate(
+            [
+                np.flatnonzero(places_within(result.assigned[typical]) < COUNTED),
+                np.arange(len(typical), len(earlier) + len(new)),
+            ]
         ),
-        labelled=np.concatenate([result.labelled[typical], nothing > 0, np.array(given) >= 0]),
     )
+
+
+def _fixed(result: Result, plan: Plan) -> np.ndarray:
+    """Return which texts of the run count as labelled, bool [N]."""
+    known = np.array([category.kind == "known" for category in plan.categories])
+    rows: np.ndarray = label_rows(result)
+    # A new label has the name of a proposed category: what a person placed there is labelled.
+    return rows | (_decided(result) & known[plan.place[result.assigned]])
 
 
 def choose_loose(result: Result) -> np.ndarray:
@@ -111,14 +115,14 @@ def choose_loose(result: Result) -> np.ndarray:
 
 
 def choose_typical(result: Result, loose: np.ndarray, seed: int) -> np.ndarray:
-    """Return rows that stand for the categories: labelled and reviewed ones, then sure ones.
+    """Return rows of each category: those that count as labelled, then any others.
 
     Parameters
     ----------
     result : Result
         The run before the update.
     loose : ndarray of int64
-        Rows of texts that may go elsewhere; they stand for nothing.
+        Rows that are looked at in any case; they are left out.
     seed : int
         Random seed of the draw.
 
@@ -129,8 +133,8 @@ def choose_typical(result: Result, loose: np.ndarray, seed: int) -> np.ndarray:
         fitting nowhere is among them only if its category has no other.
     """
     rng = np.random.default_rng(seed)
-    decided = _decided(result)
-    marked = np.zeros(len(decided), bool) if result.fits_nowhere is None else result.fits_nowhere
+    first = _decided(result) | label_rows(result)
+    marked = np.zeros(len(first), bool) if result.fits_nowhere is None else result.fits_nowhere
     left_out = marked & ~result.labelled
     left_out[loose] = True
     chosen = [np.empty(0, np.int64)]
@@ -139,11 +143,9 @@ def choose_typical(result: Result, loose: np.ndarray, seed: int) -> np.ndarray:
     for members in np.split(order, ends[:-1]):
         rows = members[~left_out[members]]
         if not len(rows):
-            rows = members[:1]
-        given, free = rng.permutation(rows[decided[rows]]), rows[~decided[rows]]
-        likely = free[np.argsort(-np.nan_to_num(result.probability[free]), kind="stable")]
-        sure = likely[: max(FEW - len(given), round(SURE_SHARE * len(likely)), 0)]
-        chosen.append(np.concatenate([given, rng.permutation(sure)])[:EACH])
+            rows = members[~np.isin(members, loose)][:1]
+        drawn = [rng.permutation(rows[first[rows]]), rng.permutation(rows[~first[rows]])]
+        chosen.append(np.concatenate(drawn)[:EACH])
     return np.concatenate(chosen)
 
 

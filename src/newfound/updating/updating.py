@@ -3,23 +3,26 @@
 Only a part of the texts is looked at, so that the time grows with the new texts and the number of
 categories, not with all texts so far:
 
-1. Up to `choosing.EACH` texts stand for each category of the run: labelled and reviewed ones, then
-   texts of which the model is sure. They count as labelled.
-2. New texts, and a limited number of earlier texts that fit worst, count as unlabelled.
-3. Estimate the number of categories on this part, with no more than `choosing.COUNTED` texts for
-   each category of the run: with more, new categories would look small beside them. Discover on
-   the part with that number. What belongs to no category of the run becomes a new one if the merge
-   rule keeps it apart and it has enough texts.
-4. New texts get the category that is found. Earlier texts keep theirs, except for those of step 2
-   that a new category takes, or for which another one is clearly more probable.
-5. The model is that of step 3, with fit scores that are compared with those of all texts.
+1. The part: up to `choosing.EACH` texts of each category of the run, those with a label or a
+   decision first; a limited number of earlier texts that fit worst; all new texts.
+2. Discover on the part. Labels are those of the user, and the texts that a person placed or saw in
+   accepted categories. The number of categories is the mean of two estimates: one on the part, in
+   which new categories look small beside those of the run, and one with `choosing.COUNTED` texts of
+   each category of the run, in which they do not.
+3. What was found is matched with the categories of the run: by labels, then by common texts. A
+   category that was found and matches none becomes a new one if it has enough texts, new ones
+   among them. A category of the run that matches none keeps its texts, and their mean stands for
+   it in the new model.
+4. New texts get the category that was found. Earlier texts keep theirs, except for a limited number
+   for which another one is clearly more probable.
+5. The model is that of step 2, with fit scores that are compared with those of all texts.
 """
 
 from dataclasses import replace
 
 from newfound.data.corpus import Corpus
-from newfound.decisions.dissolving import without_categories
 from newfound.decisions.refitting import config_of
+from newfound.encoding.feature_cache import cache_folder
 from newfound.encoding.vectors.frozen_encoder import GIVEN
 from newfound.errors import InputError
 from newfound.pipeline import discover, estimate
@@ -29,11 +32,9 @@ from newfound.updating.assembling import assemble
 from newfound.updating.changes import changes_of
 from newfound.updating.choosing import Part, choose_part
 from newfound.updating.joining import joined, new_rows
+from newfound.updating.matching import match_found
 from newfound.updating.planning import plan_categories
 from newfound.versions import versions
-
-MIN_SIZE = 5  # texts of a new category
-MIN_NEW = 3  # of them that are new: without new texts there is no reason to propose it now
 
 
 def update(
@@ -66,7 +67,7 @@ def update(
     --------
     >>> from newfound.config import RunConfig
     >>> from newfound.data.corpus import Corpus
-    >>> from newfound.pipeline import discover, estimate
+    >>> from newfound.pipeline import discover
     >>> from newfound.updating import update
     >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
     >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
@@ -86,8 +87,9 @@ def update(
     part = choose_part(result, new, plan, seed)
     found = _discover_part(result, corpus, part, stages)
     with stages.stage("joining the texts"):
-        after = assemble(result, corpus, part, found, plan, seed)
-        changes = changes_of(result, after, part.loose)
+        found, place = match_found(result, found, part, plan)
+        after = assemble(result, corpus, part, found, place, plan, seed)
+        changes = changes_of(result, after, int(part.movable.sum()))
     return replace(
         after,
         changes=changes,
@@ -110,7 +112,7 @@ def _check_vectors(result: Result) -> None:
 
 
 def _discover_part(result: Result, corpus: Corpus, part: Part, stages: Stages) -> Result:
-    """Discover on the part; categories of the run count as known, and small new ones are dropped.
+    """Discover on the part.
 
     The label of a category is its place in the plan, with leading zeros, so that the order is kept.
     """
@@ -121,10 +123,13 @@ def _discover_part(result: Result, corpus: Corpus, part: Part, stages: Stages) -
         time_column=None,
     )
     config, settings = config_of(result, texts)
-    few = texts.take(part.counted)
-    config = replace(config, n_categories="auto")
-    number = estimate(few, config, settings=settings, stages=stages).n_categories
-    config = replace(config, n_categories=max(number, len(texts.known)))
-    found = discover(texts, config, settings=settings, stages=stages)
-    small = [at for at, c in enumerate(found.categories) if c.kind == "novel" and c.size < MIN_SIZE]
-    return without_categories(found, small) if small else found
+    with cache_folder(config.cache) as cache:
+        config = replace(config, n_categories="auto", cache=cache)
+        counts = [
+            estimate(some, config, settings=settings, stages=stages).n_categories
+            for some in (texts.take(part.counted), texts)
+        ]
+        number = max(round(sum(counts) / 2), len(texts.known))
+        return discover(
+            texts, replace(config, n_categories=number), settings=settings, stages=stages
+        )
