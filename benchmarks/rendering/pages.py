@@ -20,6 +20,7 @@ from benchmarks.rendering.tables.scale_out import scale_out_table
 from benchmarks.rendering.tables.serving import serving_table
 from benchmarks.rendering.tables.sizes import sizes_table
 from benchmarks.rendering.tables.speed import gpu_table, speed_table
+from benchmarks.rendering.tables.stability import stability_table
 from benchmarks.rendering.tables.static import static_table
 from benchmarks.rendering.tables.summary import summary_table
 from benchmarks.rendering.tables.table1 import table1
@@ -122,6 +123,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "calibration": calibration_table(lines),
         "static": static_table(lines),
         "torture": torture_table(lines),
+        "stability": stability_table(lines),
         "scale_out": scale_out_table(lines),
         "reviewing": reviewing_table(lines),
         "updating": updating_table(lines),
