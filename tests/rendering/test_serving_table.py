@@ -47,10 +47,11 @@ def test_sizes_tell_what_many_texts_would_take() -> None:
         "kind": "millions",
         "device": "gpu",
         "config": {"texts": 1_000_000, "encoder": "minilm"},
+        "n_categories": 247,
         "seconds": 1000.0,
     }
     table = sizes_table([prediction, SPEED, scaled, fitted])
-    assert "`newfound discover` on 1,000,000 texts, encoder minilm | gpu | 1,000 |" in table
+    assert "on 1,000,000 texts, K = 247, encoder minilm | gpu | 1,000 | 27.8 hours |" in table
     assert (
         "| `newfound predict`, fp32, 20,000 texts | cpu, 2 threads | 10,000 | 2.8 hours |" in table
     )

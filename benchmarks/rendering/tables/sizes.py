@@ -50,7 +50,10 @@ def _measured(lines: Sequence[Line]) -> Iterator[tuple[str, str, float]]:
     for line in lines:
         if line.get("kind") == "millions":
             config = line["config"]
-            tool = f"`newfound discover` on {config['texts']:,} texts, encoder {config['encoder']}"
+            tool = (
+                f"`newfound discover` on {config['texts']:,} texts, K = {line['n_categories']:,}, "
+                f"encoder {config['encoder']}"
+            )
             yield tool, line["device"], config["texts"] / line["seconds"]
     scaled = [line for line in lines if line.get("kind") == "scale_out"][-1:]
     for line in scaled:
