@@ -157,6 +157,17 @@ def test_damaged_cache_is_noted_in_the_run(
     assert (tmp_path / "run" / "assignments.csv").read_bytes() == wanted
     done = command("discover", table, "-o", tmp_path / "run", *shared)
     assert "is damaged" not in done.err
+    beside = [path for path in (tmp_path / "cache").iterdir() if path.suffix == ".json"]
+    assert beside
+    for content in (b"", b"[1, 2", b"null", b'{"history": 3}'):
+        for path in beside:
+            path.write_bytes(content)
+        done = command("discover", table, "-o", tmp_path / "run", *shared)
+        assert done.code == 0, done.err
+        for path in beside:
+            weights = path.with_suffix(".safetensors")
+            assert f"note: {weights} is damaged" in done.err, content
+        assert (tmp_path / "run" / "assignments.csv").read_bytes() == wanted
     (tmp_path / "cache" / kept[0].name).write_bytes(b"")
     done = command("estimate", table, "--cache", tmp_path / "cache", *flags)
     assert done.code == 0
