@@ -18,6 +18,7 @@ from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.encoding import feature_cache
 from newfound.encoding.feature_maps import EncoderFeatures
+from newfound.encoding.loading import load_encoder
 from newfound.errors import InputError
 from newfound.figures import plot_map
 from newfound.large import assigning, sharing
@@ -139,14 +140,15 @@ def test_each_distinct_text_is_encoded_once(
     lower = EncoderFeatures.lower
 
     def counted(model: EncoderFeatures, ids: Any, where: Any) -> Any:
-        encoded["texts"] += len(ids)
+        encoded["tokens"] += ids.numel()
         return lower(model, ids, where)
 
     monkeypatch.setattr(EncoderFeatures, "lower", counted)
     monkeypatch.setattr("newfound.large.assigning.encode_ties_alone", lambda a, b, c, found: found)
     monkeypatch.setattr("newfound.pipeline.encode_ties_alone", lambda a, b, c, found: found)
     discover(corpus, tiny_encoder)
-    assert encoded["texts"] == len(set(corpus.texts))
+    tokens = load_encoder(tiny_encoder).tokens(sorted(set(corpus.texts)))
+    assert encoded["tokens"] == tokens.lengths.sum()
 
 
 def test_order_of_rows_and_size_of_blocks_do_not_change_an_answer(
@@ -246,7 +248,7 @@ def test_faults_do_not_change_the_result(
     lower = EncoderFeatures.lower
 
     def counted(model: EncoderFeatures, ids: Any, where: Any) -> Any:
-        encoded["texts"] += len(ids)
+        encoded["tokens"] += ids.numel()
         return lower(model, ids, where)
 
     monkeypatch.setattr(EncoderFeatures, "lower", counted)
