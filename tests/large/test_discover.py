@@ -268,7 +268,7 @@ def test_faults_do_not_change_the_result(
     checkpoints.close(complete=True)
     assert limit > 14  # faults in the encoding, the fit and the assignment
     # Of 1,440 tokens: at the end, only those of ties are encoded again.
-    assert counts[0] > 300 > counts[-1]
+    assert max(counts) > 300 > counts[-1]
     np.testing.assert_array_equal(result.predicted, unbroken.predicted)
     np.testing.assert_array_equal(result.probability, unbroken.probability)
     assert result.categories == unbroken.categories
