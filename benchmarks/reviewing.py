@@ -98,6 +98,8 @@ class Reviewer:
         own = self._owner_of_topic(decided)
         if question.kind == "pair":
             return self._pair(question, decided)
+        if question.kind == "split":
+            return self._groups(question, own, decided)
         if question.kind == "border":
             topic = self.topic_of(question.category, decided)
             return self._clear(question, topic, own)
@@ -182,6 +184,26 @@ class Reviewer:
             first, second = second, first  # the decided one stays
         self.topic.setdefault(first, mains[0])
         return [Decision("merge", categories=(second,), into=first)]
+
+    def _groups(self, question: Question, own: dict[str, str], decided: Result) -> list[Decision]:
+        """Split off, or move, the shown texts of a group that is about another topic."""
+        half = len(question.texts) // 2
+        groups = []
+        for part in (question.texts[:half], question.texts[half:]):
+            topic, count = Counter(self.truth[self.row[id_]] for id_ in part).most_common(1)[0]
+            ids = tuple(id_ for id_ in part if self.truth[self.row[id_]] == topic)
+            groups.append((topic, ids if count > MAIN_SHARE * len(part) else ()))
+        if groups[0][0] == groups[1][0] or not (groups[0][1] and groups[1][1]):
+            return []
+        stays = self.topic_of(question.category, decided)
+        found = []
+        new = {}
+        for topic, ids in groups:
+            if topic in own and own[topic] != question.category:
+                found.append(Decision("move", texts=ids, into=own[topic]))
+            elif topic != stays and topic not in own:
+                new[topic] = list(ids)
+        return [*found, *([self._parts(question.category, new)] if new else [])]
 
     def learn_parts(self, decided: Result) -> None:
         """Remember the topics of categories that were split off, which their names tell."""

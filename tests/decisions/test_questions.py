@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from support.decided import small_result
 
 from newfound.decisions import Decision, apply
-from newfound.decisions.questions import SHOWN, questions
+from newfound.decisions.questions import ONE_GROUP, SHOWN, questions, two_groups
+from newfound.result import Result
 
 RESULT = small_result()
 
@@ -70,3 +72,45 @@ def test_look_alikes_are_asked_about_once() -> None:
 def test_certain_results_leave_no_border_questions() -> None:
     sure = replace(RESULT, probability=np.ones(len(RESULT.assigned)))
     assert not [q for q in questions(sure) if q.kind == "border"]
+
+
+def in_two_groups() -> Result:
+    """Return the small result with the first two categories merged, and apart on the map."""
+    assigned = RESULT.assigned.copy()
+    assigned[6:10] = 0
+    positions = np.random.default_rng(0).normal(0, 0.1, RESULT.positions.shape)
+    positions[6:10] += 5
+    return replace(RESULT, assigned=assigned, positions=positions)
+
+
+def test_two_groups_on_the_map_are_asked_about_with_texts_of_both() -> None:
+    found = [q for q in questions(in_two_groups()) if q.kind == "split"]
+    assert [q.category for q in found] == ["c1"]
+    rows = [int(text) for text in found[0].texts]
+    groups = [
+        {row >= 6 for row in part} for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :])
+    ]
+    assert sorted(groups, key=str) == [{False}, {True}]
+
+
+def test_one_group_is_not_asked_about() -> None:
+    positions = np.random.default_rng(0).normal(0, 1, (600, 2))
+    assert two_groups(positions)[1] < ONE_GROUP
+    one = replace(in_two_groups(), positions=RESULT.positions)
+    assert not [q for q in questions(one) if q.kind == "split"]
+
+
+def test_two_groups_explain_what_the_loop_says() -> None:
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(0, 1, (40, 2)), rng.normal(4, 1, (30, 2))])
+    second, explained = two_groups(points)
+    within = 0.0
+    for part in (points[second], points[~second]):
+        within += sum(float(((point - part.mean(axis=0)) ** 2).sum()) for point in part)
+    total = sum(float(((point - points.mean(axis=0)) ** 2).sum()) for point in points)
+    assert explained == pytest.approx(1 - within / total)
+    assert two_groups(points[::-1])[1] == pytest.approx(explained)
+
+
+def test_equal_points_are_one_group() -> None:
+    assert two_groups(np.zeros((8, 2)))[1] == 0

@@ -1,11 +1,12 @@
 """The queue of a review: the question first whose answer changes most.
 
-Three kinds of questions:
+Four kinds of questions:
 
 - "category": is this proposed category one topic? Keep, rename, merge, split or reject it.
 - "border": which of these texts, of which the model is least sure, do not belong to this known or
   accepted category? Move them, or split them off.
 - "pair": are these two look-alikes one category? Merge them, or leave them.
+- "split": are these two groups, which lie apart on the map, two topics? Split it, or leave it.
 
 The gain of a question is the expected number of texts whose category its answer changes. A text
 with probability p is wrong with probability 1 - p. A proposal counts as wrong as a whole with the
@@ -21,6 +22,10 @@ from newfound.result import Result
 
 SHOWN = 10  # texts of a question
 PRIOR_WRONG = 0.25  # probability that a proposal is not one category of its own
+LEAST_PART = 4  # texts of either part of a category that is worth splitting
+LEAST_PART_SHARE = 0.15  # of the category's texts
+ONE_GROUP = 0.4  # share of the variance on the map that two halves of one group explain
+LLOYD_STEPS = 8
 LEAST_GAIN = 0.5  # expected number of changed texts, below which a question is not worth asking
 
 
@@ -30,13 +35,14 @@ class Question:
 
     Attributes
     ----------
-    kind : {"category", "border", "pair"}
+    kind : {"category", "border", "pair", "split"}
     category : str
         Id of the category that it is about.
     other : str or None
         The look-alike of a pair.
     texts : tuple of str
-        Ids of the texts to show, the most telling first.
+        Ids of the texts to show, the most telling first; of a pair and a split, those of the first
+        group, then as many of the second.
     gain : float
         Expected number of texts whose category the answer changes.
     """
@@ -87,6 +93,7 @@ def questions(
             # Answering takes care of the texts that are shown, and of those that are like them.
             found.append(Question("border", category.id, None, _ids(result, unsure), wrong))
     found += _pairs(result)
+    found += _splits(result)
     known = set(asked)
     worth = [q for q in found if q.key not in known and q.texts and q.gain >= LEAST_GAIN]
     return sorted(worth, key=lambda q: (-q.gain, q.kind, q.category))
@@ -125,3 +132,61 @@ def _pairs(result: Result) -> list[Question]:
         gain = float(same * min(category.size, partner.size))
         found[first, second] = Question("pair", first, second, texts, gain)
     return list(found.values())
+
+
+def _splits(result: Result) -> list[Question]:
+    """Return questions on categories whose texts form two groups on the map."""
+    found = []
+    positions = result.map_positions
+    for at, category in enumerate(result.categories):
+        rows = np.flatnonzero(result.assigned == at)
+        rows = rows[np.isfinite(positions[rows]).all(axis=1)]
+        least = max(LEAST_PART, int(LEAST_PART_SHARE * len(rows)))
+        if len(rows) < 2 * least:
+            continue
+        second, explained = two_groups(positions[rows])
+        smaller = int(min(second.sum(), (~second).sum()))
+        if smaller < least or explained <= ONE_GROUP:
+            continue
+        apart = (explained - ONE_GROUP) / (1 - ONE_GROUP)
+        few = min(SHOWN // 2, smaller)
+        texts = [_middle(result, part, positions)[:few] for part in (rows[~second], rows[second])]
+        gain = PRIOR_WRONG * apart * smaller
+        found.append(Question("split", category.id, None, texts[0] + texts[1], gain))
+    return found
+
+
+def two_groups(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return which points [n, d] are in the second of two groups, and how much that explains.
+
+    It is 2-means that starts at the halves along the longest axis; what is explained is the share
+    of the variance.
+
+    Examples
+    --------
+    >>> second, explained = two_groups(np.array([[0.0, 0], [0, 1], [9, 0], [9, 1]]))
+    >>> second.tolist(), round(explained, 2)
+    ([False, False, True, True], 0.99)
+    """
+    centred = points - points.mean(axis=0)
+    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    axis = axis * np.sign(axis[np.abs(axis).argmax()])
+    second = centred @ axis > 0
+    total = float((centred**2).sum())
+    within = total
+    for _ in range(LLOYD_STEPS):
+        if second.all() or not second.any():
+            return second, 0.0
+        means = np.stack([centred[~second].mean(axis=0), centred[second].mean(axis=0)])
+        squares = ((centred[:, None] - means[None]) ** 2).sum(axis=2)
+        within = float(squares.min(axis=1).sum())
+        before, second = second, squares[:, 1] < squares[:, 0]
+        if (before == second).all():
+            break
+    return second, 1 - within / total if total > 0 else 0.0
+
+
+def _middle(result: Result, rows: np.ndarray, positions: np.ndarray) -> tuple[str, ...]:
+    """Return the texts in the middle of a group."""
+    away = ((positions[rows] - np.median(positions[rows], axis=0)) ** 2).sum(axis=1)
+    return _ids(result, rows[np.argsort(away, kind="stable")][: SHOWN // 2])

@@ -29,6 +29,7 @@ def _shown(result: Result, question: Question) -> dict[str, Any]:
         "category": f"Is {names[0]} one topic of its own?",
         "border": f"Which of these texts do not belong to {names[0]}?",
         "pair": f"Are {names[0]} and {names[-1]} the same?",
+        "split": f"Are these two groups of {names[0]} two topics?",
     }
     return {
         "key": " ".join(filter(None, question.key)),

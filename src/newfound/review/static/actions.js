@@ -22,7 +22,7 @@ function accept(at) {
   const category = data.categories[at];
   const listedHere = byId("panel").querySelectorAll(".all-texts .tick").length;
   const own = ownTexts(at);
-  const inQuestion = new Set(asked?.category === category.id && asked.kind !== "pair" ? asked.texts : []);
+  const inQuestion = new Set(asked?.category === category.id && ["category", "border"].includes(asked.kind) ? asked.texts : []);
   const wrong = own.filter((i) => unticked.has(i));
   const readList = wrong.some((i) => !inQuestion.has(idOf(i)));
   const seen = own.filter((i, rank) => ((readList && rank < listedHere) || inQuestion.has(idOf(i))) && !unticked.has(i));

@@ -24,12 +24,15 @@ function questionCard(at) {
     category: () => act("Yes, accept it", "y", () => accept(at)),
     border: () => act("Those that are left belong", "y", () => accept(at)),
     pair: () => act("Yes, merge", "y", () => merge(at, asked.other)),
+    split: () => act("Yes, split", "y", () => openForm("split")),
   }[asked.kind];
+  const grouped = asked.kind === "split";
   return make("div", { class: "question" }, make("p", {}, make("b", {}, said(asked.text))),
     make("p", { class: "hint" }, asked.why),
-    make("ul", { class: "quotes" }, list.map((i) => make("li", { dir: "auto" }, asked.kind === "pair" ? null : tick(i),
+    make("ul", { class: "quotes" }, list.map((i, rank) => make("li", { dir: "auto" }, asked.kind === "pair" || grouped ? null : tick(i),
+      grouped ? make("span", { class: "badge" }, rank < list.length / 2 ? "1" : "2") : null,
       make("span", { class: "text" }, cut(texts.text[i], 200)),
       asked.kind === "pair" && other >= 0 ? make("span", { class: "chips" }, pick(texts.category[i])) : null))),
     make("div", { class: "buttons-row" }, yes(),
-      act(asked.kind === "pair" ? "No, next" : "Later", "n", nextQuestion)));
+      act(asked.kind === "pair" || grouped ? "No, next" : "Later", "n", nextQuestion)));
 }
