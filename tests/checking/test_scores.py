@@ -112,3 +112,13 @@ def test_calibration_error_uses_the_weights_of_known_and_novel_texts() -> None:
     pile: list[Row] = [(None, None, 0)] * 20
     found = scores([*KNOWN, *known, *novel, *pile], ("c",), 3)
     assert found.calibration_error == pytest.approx(10)
+
+
+def test_gaps_are_accuracy_less_probability() -> None:
+    # 4 of 5 known and 1 of 5 novel texts are right, at a probability of 0.9.
+    known: list[Row] = [(None, "a", 0)] * 4 + [(None, "a", 1)]
+    novel: list[Row] = [(None, "c", 2)] * 1 + [(None, "c", 0)] * 4
+    found = scores([*KNOWN, *known, *novel], ("c",), 3)
+    assert found.known_gap == pytest.approx(80 - 90)
+    assert found.novel_gap == pytest.approx(20 - 90)
+    assert math.isnan(scores([*KNOWN, *novel], ("c",), 3).known_gap)

@@ -1,6 +1,7 @@
 """`newfound check`: what to expect, printed, written, and shown in a report."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -27,10 +28,14 @@ def test_methods_side_by_side(command: Command, table: Path, quick: list[str]) -
     done = command("check", table, *quick, "--method", "bert, newfound", "--categories", "4")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0].startswith("2 draws; each hides 1 of 4 known categories and scores ")
-    assert lines[2].split()[:4] == ["method", "All", "Known", "Novel"]
+    assert lines[0] == "To expect on the unlabelled texts of the whole table:"
+    assert lines[2].split() == ["method", "All", "Known", "Novel", "Categories"]
     assert [line.split()[0] for line in lines[3:5]] == ["bert", "newfound"]
-    assert "\u00b1" in lines[3]
+    assert re.fullmatch(r"bert +\d+% +\d+% +(\d+%|-) +4", lines[3])
+    assert lines[6].startswith("2 draws; each hides 1 of 4 known categories and scores ")
+    assert lines[8].split()[:4] == ["method", "All", "Known", "Novel"]
+    assert [line.split()[0] for line in lines[9:11]] == ["bert", "newfound"]
+    assert "\u00b1" in lines[9]
 
 
 def test_check_as_json_and_verbose(command: Command, table: Path, quick: list[str]) -> None:

@@ -21,6 +21,7 @@ from support.fake_run import EVIL, write_fake_run
 
 from newfound.category import Category
 from newfound.checking.check import Check, MethodCheck
+from newfound.checking.forecast import Whole
 from newfound.checking.scores import DrawScores
 from newfound.cli.main import build_parser
 from newfound.clustering.estimate import Estimate
@@ -374,15 +375,17 @@ class TestData:
             DrawScores(80.0, 85.0, 70.0, 84.0, 50.0, 50.0, 4.0, 14, 2, 9, 20),
             DrawScores(70.0, 75.0, 60.0, 74.0, 50.0, 0.0, 6.0, 12, 2, 9, 20),
         )
-        check = Check((MethodCheck("dpn\x07", draws, 3.0),), 360, 80, 8, 0.25, {})
+        whole = Whole(80.0, 60.0, 0.5, 13)
+        check = Check((MethodCheck("dpn\x07", draws, 3.0, whole),), 360, 80, 8, 0.25, {})
         assert prepare(quiet_run())["check"] is None
         shown_check = prepare(quiet_run(), check=check)["check"]
-        assert "hid 2 of 8 known categories" in shown_check["sentences"][0]
-        assert "79% of the texts of known" in shown_check["sentences"][1]
+        assert "About 70% of the unlabelled texts" in shown_check["sentences"][0]
+        assert "hid 2 of 8 known categories" in shown_check["sentences"][1]
+        assert "79% of the texts of known" in shown_check["sentences"][2]
         ((method, *cells),) = shown_check["rows"]
         assert not UNSEEN.search(method)
         assert len(cells) + 1 == len(shown_check["columns"])
-        assert cells[0] == "75.0 \u00b1 7.1"
+        assert cells[:2] == ["70", "75.0 \u00b1 7.1"]
 
     def test_headline_adds_up(self, tmp_path: Path) -> None:
         run = read_run(write_fake_run(tmp_path, 500, 9, 4, 1))

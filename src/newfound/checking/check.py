@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.checking.forecast import Forecast, Whole, forecast
 from newfound.checking.scores import DrawScores
 from newfound.files import check_fields, check_items
 
@@ -20,6 +21,8 @@ MEASURES = {
     "k_error": ("Error of K", "how many more or fewer novel categories than hidden ones"),
     "calibration_error": ("Calibration", "mean difference between probability and accuracy"),
 }
+NUMBER = (int, float, type(None))  # types of a number in a file; null stands for NaN
+GAPS = ("known_gap", "novel_gap")
 COUNTS = ("n_categories", "n_hidden", "known_texts", "novel_texts")
 
 
@@ -34,12 +37,20 @@ class MethodCheck:
     draws : tuple of DrawScores
         One entry per draw.
     seconds : float
-        Seconds of all draws together.
+        Seconds of all discoveries together.
+    whole : Whole or None
+        What the discovery with all labels believes; None in files of older versions.
     """
 
     method: str
     draws: tuple[DrawScores, ...]
     seconds: float
+    whole: Whole | None = None
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """The accuracy to expect on the whole table; None in files of older versions."""
+        return None if self.whole is None else forecast(self.whole, self.draws)
 
     def mean(self, measure: str) -> float:
         """Return the mean of a measure over draws, without NaN; NaN if no draw has a value.
@@ -70,6 +81,11 @@ class MethodCheck:
         """
         values = self._values(measure)
         return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+    def expected(self) -> str:
+        """Return the forecast of All as tables show it: in percent, such as "81"; "-" without."""
+        found = self.forecast
+        return "-" if found is None or math.isnan(found.all) else f"{found.all:.0f}"
 
     def shown(self, measure: str) -> str:
         """Return the mean and the standard deviation of a measure as a table shows them.
@@ -123,8 +139,10 @@ class Check:
         methods = [
             {
                 "method": each.method,
-                "mean": {name: each.mean(name) for name in (*MEASURES, *COUNTS)},
-                "spread": {name: each.spread(name) for name in (*MEASURES, *COUNTS)},
+                "forecast": None if each.forecast is None else asdict(each.forecast),
+                "whole": None if each.whole is None else asdict(each.whole),
+                "mean": {name: each.mean(name) for name in (*MEASURES, *COUNTS, *GAPS)},
+                "spread": {name: each.spread(name) for name in (*MEASURES, *COUNTS, *GAPS)},
                 "draws": [asdict(draw) for draw in each.draws],
                 "seconds": each.seconds,
             }
@@ -159,14 +177,32 @@ def _method(value: Mapping[str, Any], where: str) -> MethodCheck:
     """Return the scores of one method from a JSON object."""
     check_fields(value, {"method": str, "draws": list, "seconds": (int, float)}, where)
     draws = tuple(_draw(each, f"{where}, draws") for each in value["draws"])
-    return MethodCheck(value["method"], draws, float(value["seconds"]))
+    whole = value.get("whole")
+    return MethodCheck(
+        value["method"],
+        draws,
+        float(value["seconds"]),
+        None if whole is None else _whole(whole, f"{where}, whole"),
+    )
 
 
 def _draw(value: Any, where: str) -> DrawScores:
-    """Return the scores of one draw from a JSON object, in which null stands for NaN."""
-    measures = dict.fromkeys(MEASURES, (int, float, type(None)))
-    check_fields(value, {**measures, **dict.fromkeys(COUNTS, (int,))}, where)
-    found: dict[str, Any] = {name: value[name] for name in COUNTS}
-    for name in MEASURES:
-        found[name] = math.nan if value[name] is None else float(value[name])
-    return DrawScores(**found)
+    """Return the scores of one draw from a JSON object; older ones have no gaps."""
+    check_fields(value, {**dict.fromkeys(MEASURES, NUMBER), **dict.fromkeys(COUNTS, (int,))}, where)
+    given = {**dict.fromkeys(GAPS), **value}
+    check_fields(given, dict.fromkeys(GAPS, NUMBER), where)
+    found: dict[str, Any] = {name: _number(given[name]) for name in (*MEASURES, *GAPS)}
+    return DrawScores(**found, **{name: value[name] for name in COUNTS})
+
+
+def _whole(value: Any, where: str) -> Whole:
+    """Return what the discovery with all labels believes from a JSON object."""
+    names = ("known", "novel", "novel_share")
+    check_fields(value, {**dict.fromkeys(names, NUMBER), "n_categories": (int,)}, where)
+    numbers = {name: _number(value[name]) for name in names}
+    return Whole(**numbers, n_categories=value["n_categories"])
+
+
+def _number(value: float | None) -> float:
+    """Return a number of a JSON file, in which null stands for NaN."""
+    return math.nan if value is None else float(value)

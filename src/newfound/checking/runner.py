@@ -7,6 +7,7 @@ from typing import Any
 
 from newfound.checking.check import Check, MethodCheck
 from newfound.checking.draws import SHARE, hide_categories
+from newfound.checking.forecast import believed
 from newfound.checking.scores import DrawScores, score_draw
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
@@ -16,7 +17,7 @@ from newfound.methods import find_method
 from newfound.pipeline import discover
 from newfound.progress import Stages
 
-DRAWS = 3
+DRAWS = 4  # with SHARE, each category is hidden once
 Tell = Callable[[str, int, DrawScores], None]  # method, draw from 0, its scores
 
 
@@ -34,8 +35,9 @@ def check(
     """Measure the accuracy to expect of a discovery on a user's own table.
 
     Each draw hides a share of the known categories and a share of the labels of the others, runs a
-    discovery with the remaining labels, and scores the texts whose labels were hidden. All draws
-    and methods share one feature cache.
+    discovery with the remaining labels, and scores the texts whose labels were hidden. One more
+    discovery has all labels; its probabilities and the scores of the draws give the forecast. All
+    discoveries share one feature cache.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def check(
         Settings of the discoveries. `n_categories` includes the hidden categories.
     methods : sequence of str, optional
         Methods to compare; by default the one of `config`.
-    draws : int, default 3
+    draws : int, default 4
         Number of draws; each hides other categories.
     share : float, default 0.25
         Share of the known categories that a draw hides.
@@ -88,20 +90,18 @@ def check(
     with cache_folder(config.cache) as cache:
         for name in names:
             begun, scores = time.perf_counter(), []
+            own = replace(config, method=name, cache=cache)
+            whole = believed(discover(corpus, own, settings=settings, stages=stages))
             for number, draw in enumerate(hidden):
-                result = discover(
-                    draw.corpus,
-                    replace(config, method=name, cache=cache, seed=(config.seed + number) % 2**32),
-                    settings=settings,
-                    stages=stages,
-                )
+                seeded = replace(own, seed=(config.seed + number) % 2**32)
+                result = discover(draw.corpus, seeded, settings=settings, stages=stages)
                 scores.append(
                     score_draw(draw, result.predicted, result.probability, len(result.categories))
                 )
                 if tell is not None:
                     tell(name, number, scores[-1])
             seconds = round(time.perf_counter() - begun, 3)
-            checked.append(MethodCheck(name, tuple(scores), seconds))
+            checked.append(MethodCheck(name, tuple(scores), seconds, whole))
     return Check(
         methods=tuple(checked),
         texts=len(corpus),

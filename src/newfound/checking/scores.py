@@ -7,6 +7,7 @@
    Their shares among the hidden labels depend only on how many labels a draw hides.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,8 @@ class DrawScores:
         Number of hidden categories.
     known_texts, novel_texts : int
         Numbers of scored texts of known and of hidden categories.
+    known_gap, novel_gap : float
+        Accuracy less mean probability, in percentage points, of the same texts.
     """
 
     all: float
@@ -66,6 +69,8 @@ class DrawScores:
     n_hidden: int
     known_texts: int
     novel_texts: int
+    known_gap: float = math.nan
+    novel_gap: float = math.nan
 
 
 def score_draw(
@@ -105,6 +110,7 @@ def score_draw(
         float((truth >= len(known)).sum() / (truth >= 0).sum()),
     )
     weights = _weights(novel, share)
+    believed = probability[scored]
     return DrawScores(
         all=_percent(right, weights),
         known=_percent(right[~novel]),
@@ -112,7 +118,9 @@ def score_draw(
         exact_known=_percent(by_name[~novel]),
         recovered=_recovered(table, matched, len(known)),
         k_error=_k_error(table, len(known)),
-        calibration_error=_ece(probability[scored], np.where(novel, right, by_name), weights),
+        calibration_error=_ece(believed, np.where(novel, right, by_name), weights),
+        known_gap=_percent(right[~novel]) - _percent(believed[~novel]),
+        novel_gap=_percent(right[novel]) - _percent(believed[novel]),
         n_categories=n_categories,
         n_hidden=len(draw.hidden),
         known_texts=int((~novel).sum()),
@@ -185,6 +193,6 @@ def _k_error(table: np.ndarray, n_known: int) -> float:
     return 100 * float((part >= COUNTED).sum() - hidden) / hidden
 
 
-def _percent(right: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return the weighted percentage of right predictions; NaN without any."""
-    return 100 * float(np.average(right, weights=weights)) if len(right) else float("nan")
+def _percent(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the weighted mean in percent; NaN without any value."""
+    return 100 * float(np.average(values, weights=weights)) if len(values) else float("nan")

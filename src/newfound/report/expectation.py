@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from newfound.checking.check import MEASURES, Check
+from newfound.checking.check import MEASURES, Check, MethodCheck
 from newfound.report.shown import NAME, shown
 from newfound.wording import plural
 
@@ -13,12 +13,20 @@ def expectation(check: Check) -> dict[str, Any]:
     meanings = (f"{heading}: {meaning}." for heading, meaning in MEASURES.values())
     return {
         "sentences": _sentences(check),
-        "columns": ["Method", *(heading for heading, _ in MEASURES.values())],
+        "columns": ["Method", "Expected", *(heading for heading, _ in MEASURES.values())],
         "rows": [
-            [shown(each.method, NAME), *(each.shown(measure) for measure in MEASURES)]
+            [
+                shown(each.method, NAME),
+                each.expected(),
+                *(each.shown(measure) for measure in MEASURES),
+            ]
             for each in check.methods
         ],
-        "how": ["Mean and standard deviation over draws, in percent.", *meanings],
+        "how": [
+            "Expected: unlabelled texts of the whole table in the right category, in percent.",
+            "Other columns: mean and standard deviation over draws, in percent.",
+            *meanings,
+        ],
     }
 
 
@@ -40,4 +48,16 @@ def _sentences(check: Check) -> list[str]:
         if not math.isnan(first.mean(measure))
     ]
     method = shown(first.method, NAME)
-    return [told, f"{method} assigned {' and '.join(right)}."] if right else [told]
+    sentences = [*_expected(first), told]
+    return [*sentences, f"{method} assigned {' and '.join(right)}."] if right else sentences
+
+
+def _expected(method: MethodCheck) -> list[str]:
+    """Return a sentence on the accuracy to expect on the whole table."""
+    found = method.forecast
+    if found is None or math.isnan(found.all):
+        return []
+    return [
+        f"About {found.all:.0f}% of the unlabelled texts of this table are expected in their right "
+        "category: the probabilities of a discovery with all labels, corrected by the draws."
+    ]

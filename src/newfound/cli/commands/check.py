@@ -1,6 +1,7 @@
 """`newfound check`: measure the accuracy of a discovery on the user's own table."""
 
 import argparse
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,12 @@ from newfound.errors import InputError
 from newfound.wording import plural
 
 if TYPE_CHECKING:
-    from newfound.checking.check import Check
+    from newfound.checking.check import Check, MethodCheck
     from newfound.checking.scores import DrawScores
 
 METHODS = "methods to compare, separated by commas; `newfound methods` lists them"
 WIDTH = 13  # characters per column
+EXPECTED = ("All", "Known", "Novel", "Categories")
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,7 +38,8 @@ def add_parser(commands: Commands) -> None:
         "Measure the accuracy to expect of `newfound discover` on these tables, for one method or "
         "several. Each draw hides the labels of a quarter of the known categories and a quarter of "
         "the other labels, runs a discovery with the remaining labels, and scores the texts whose "
-        "labels were hidden.",
+        "labels were hidden. One more discovery has all labels; its probabilities, corrected by "
+        "the draws, give the accuracy to expect on the whole table.",
     )
     add_tables(command)
     command.add_argument(
@@ -50,7 +53,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_force(command, "an existing FILE")
     command.add_argument(
-        "--draws", metavar="N", default="3", help="number of draws; each hides other categories"
+        "--draws", metavar="N", default="4", help="number of draws; each hides other categories"
     )
     add_run_flags(command, helps={"method": METHODS})
     add_output_flags(command)
@@ -119,18 +122,34 @@ def _draws(given: str) -> int:
     return int(given)
 
 
+def _expected(method: "MethodCheck") -> list[str]:
+    """Return the cells of a method in the table of what to expect."""
+    expected, whole = method.forecast, method.whole
+    if expected is None or whole is None:
+        return ["-"] * len(EXPECTED)
+    shown = [
+        "-" if math.isnan(value) else f"{value:.0f}%"
+        for value in (expected.all, expected.known, expected.novel)
+    ]
+    return [*shown, f"{whole.n_categories:,}"]
+
+
 def _lines(found: "Check", out: Path | None) -> Iterator[str]:
     """Yield the result as lines of text."""
     from newfound.checking.check import MEASURES
 
+    yield "To expect on the unlabelled texts of the whole table:\n"
+    names = max(len("method"), *(len(each.method) for each in found.methods))
+    yield "method".ljust(names) + "".join(f"{name:>{WIDTH}}" for name in EXPECTED)
+    for each in found.methods:
+        yield each.method.ljust(names) + "".join(f"{cell:>{WIDTH}}" for cell in _expected(each))
     first = found.methods[0]
     known, novel = round(first.mean("known_texts")), round(first.mean("novel_texts"))
     yield (
-        f"{plural(len(first.draws), 'draw')}; each hides {first.mean('n_hidden'):,.0f} of "
+        f"\n{plural(len(first.draws), 'draw')}; each hides {first.mean('n_hidden'):,.0f} of "
         f"{found.n_known:,} known categories and scores {plural(known, 'text')} of known and "
         f"{novel:,} of hidden categories. Mean and standard deviation over draws, in percent:\n"
     )
-    names = max(len("method"), *(len(each.method) for each in found.methods))
     headings = (heading for heading, _ in MEASURES.values())
     yield "method".ljust(names) + "".join(f"{heading:>{WIDTH}}" for heading in headings)
     for each in found.methods:
