@@ -1,40 +1,51 @@
-"""The table in docs/check.md: forecasts of `newfound check` beside what a discovery reached."""
+"""The table in docs/check.md: how close forecasts of `newfound check` are to the truth."""
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
 
 from newfound.bench.lines import Line
 from newfound.bench.rows import NONE, markdown
-from newfound.bench.wild.grid import DESIGN_TITLES
 
-SCORES = {"all": "All", "known": "Known", "novel": "Novel", "exact_known": "exact known"}
+SCORES = {"all": "All", "known": "Known", "novel": "Novel"}
 CLOSE = 5.0  # points
 
 
 def forecasts_table(lines: Sequence[Line]) -> str:
-    """Return one row per table, forecast and truth, and how often they are close."""
+    """Return one row per data set and one for all: mean errors, and how often they are small."""
     found = [line for line in lines if line.get("kind") == "forecast"]
     if not found:
         return "No measurements yet.\n"
-    body = []
-    for line in found:
-        table = line["table"]
-        kind = [line["data_set"], DESIGN_TITLES[table["design"]], table["sizes"]]
-        body.append([*kind, *(_cell(line, score) for score in SCORES)])
-    close = [_closeness(found, score) for score in SCORES]
-    body.append([f"within {CLOSE:.0f} points", "", "", *close])
-    header = ["data set", "labelled", "sizes", *SCORES.values()]
+    header = ["data set", "tables"]
+    for title in SCORES.values():
+        header += [f"{title}, error", f"{title}, close"]
+    names = list(dict.fromkeys(line["data_set"] for line in found))
+    body = [_row(name, [line for line in found if line["data_set"] == name]) for name in names]
+    body.append(_row("all", found))
+    body.append(_row("all, draws alone", found, "draws"))
     return markdown(header, body)
 
 
-def _cell(line: Line, score: str) -> str:
-    """Return forecast and truth, such as "81.2 / 79.5"."""
-    forecast, truth = line["forecast"][score], line["truth"][score]
-    shown = [NONE if value is None else f"{value:.1f}" for value in (forecast, truth)]
-    return " / ".join(shown)
+def _row(name: str, lines: Sequence[Line], by: str = "forecast") -> list[str]:
+    """Return the row of some tables."""
+    cells = [name, str(len(lines))]
+    for score in SCORES:
+        errors = _errors(lines, by, score)
+        cells.append(_or_none(errors, lambda found: f"{statistics.fmean(found):.1f}"))
+        cells.append(_or_none(errors, _close))
+    return cells
 
 
-def _closeness(lines: Sequence[Line], score: str) -> str:
-    """Return on how many tables a forecast is close to the truth."""
-    pairs = [(line["forecast"][score], line["truth"][score]) for line in lines]
-    both = [(forecast, truth) for forecast, truth in pairs if None not in (forecast, truth)]
-    return f"{sum(abs(a - b) <= CLOSE for a, b in both)} of {len(both)}"
+def _errors(lines: Sequence[Line], by: str, score: str) -> list[float]:
+    """Return the absolute differences of forecast and truth, where both have a value."""
+    pairs = [(line[by][score], line["truth"][score]) for line in lines]
+    return [abs(told - truth) for told, truth in pairs if None not in (told, truth)]
+
+
+def _close(errors: Sequence[float]) -> str:
+    """Return how often an error is small, in percent."""
+    return f"{100 * statistics.fmean(error <= CLOSE for error in errors):.0f}%"
+
+
+def _or_none(errors: Sequence[float], shown: Callable[[Sequence[float]], str]) -> str:
+    """Return a cell; without errors, an empty one."""
+    return shown(errors) if errors else NONE
