@@ -88,6 +88,12 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         f"score dev texts; lines are appended to {SEARCH}/DATA_SET.jsonl",
     )
     command.add_argument(
+        "--published",
+        action="store_true",
+        help="run on the published splits of hwu64, banking and clinc, with known ratios 0.25, 0.5 "
+        f"and 0.75; lines are appended to {RESULTS}/published.jsonl",
+    )
+    command.add_argument(
         "--artefacts",
         metavar="FOLDER",
         type=Path,

@@ -24,6 +24,7 @@ from newfound.bench.lines import (
 from newfound.bench.measuring import Job, Measured, conclude, measure, pending
 from newfound.bench.planning import caches, data_sets, make_plans, names, split_name
 from newfound.bench.planning import splits as asked_splits
+from newfound.bench.published import read_published
 from newfound.bench.rows import NONE
 from newfound.errors import InputError
 from newfound.wording import plural
@@ -79,19 +80,21 @@ def _measure_all(
 ) -> int:
     """Make every run that has no result line yet; return 1 if one of them failed."""
     place = SEARCH if getattr(options, "search", False) else RESULTS
+    name = "published" if getattr(options, "published", False) else "{plan.data_set}"
     jobs = [  # settings are checked here, before any work
         Job(
             plan,
             _title(plan),
             head(plan),
-            getattr(options, "out", place / f"{plan.data_set}.jsonl"),
+            getattr(options, "out", place / f"{name.format(plan=plan)}.jsonl"),
         )
         for plan in make_plans(options, methods)
     ]
     todo, done = pending(jobs, output), Measured()
     if todo:
         folder = data_folder(getattr(options, "data", None))
-        data = {name: read_data_set(folder, name) for name in {job.plan.data_set for job in todo}}
+        read = read_published if getattr(options, "published", False) else read_data_set
+        data = {name: read(folder, name) for name in {job.plan.data_set for job in todo}}
         shared = [split_name(job.plan) for job in todo]
         with caches(getattr(options, "cache", None), shared) as cache_of:
             done = measure(

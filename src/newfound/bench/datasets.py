@@ -121,7 +121,11 @@ def make_split(
         rows = np.flatnonzero(truth == category).tolist()
         for row in rng.sample(rows, round(labelled_ratio * len(rows))):
             labels[row] = category
-    known = [categories[i] for i in sorted(drawn)]
+    return known_part(data, labels, [categories[i] for i in sorted(drawn)])
+
+
+def known_part(data: DataSet, labels: list[str | None], known: list[str]) -> Split:
+    """Return a split with these labels of training texts, and dev texts of known categories."""
     in_known = set(known)
     kept = [i for i, label in enumerate(data.labels["dev"]) if label in in_known]
     return Split(
@@ -129,7 +133,7 @@ def make_split(
         labels=labels,
         truth=data.labels["train"],
         known=known,
-        n_categories=len(categories),
+        n_categories=len(data.categories),
         validation_texts=[data.texts["dev"][i] for i in kept],
         validation_labels=[data.labels["dev"][i] for i in kept],
         test_texts=data.texts["test"],

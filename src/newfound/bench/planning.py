@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from newfound.bench.datasets import DATA_SETS
+from newfound.bench.published import NAMES
 from newfound.errors import InputError
 from newfound.wording import suggestion
 
@@ -22,7 +23,9 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
     from newfound.bench.runner import Plan
 
     settings = dict(setting(pair) for pair in options.settings)
-    search = getattr(options, "search", False)
+    search, published = getattr(options, "search", False), getattr(options, "published", False)
+    if search and published:
+        raise InputError("--search hides labels of drawn splits; leave out --published")
     if search and any(known == 0 for _, known, _ in splits(options)):
         raise InputError("--search hides known categories, so --known-ratio must be above 0")
     return [
@@ -38,8 +41,9 @@ def make_plans(options: argparse.Namespace, methods: Sequence[str]) -> list["Pla
             max_tokens=options.max_tokens,
             settings=settings,
             search=search,
+            published=published,
         )
-        for data_set in data_sets(options.data_set)
+        for data_set in data_sets(options.data_set, NAMES if published else DATA_SETS)
         for seed, known, labelled in splits(options)
         for method in methods
     ]
@@ -92,13 +96,13 @@ def names(text: str, flag: str) -> list[str]:
     return found
 
 
-def data_sets(text: str) -> list[str]:
+def data_sets(text: str, offered: Sequence[str] = DATA_SETS) -> list[str]:
     """Return the data sets in a list, after checking their names."""
-    chosen = list(DATA_SETS) if text == "all" else names(text, "--data-set")
+    chosen = list(offered) if text == "all" else names(text, "--data-set")
     for name in chosen:
-        if name not in DATA_SETS:
-            listed = f"choose all or some of {', '.join(DATA_SETS)}"
-            advice = suggestion(name, (*DATA_SETS, "all"), listed)
+        if name not in offered:
+            listed = f"choose all or some of {', '.join(offered)}"
+            advice = suggestion(name, (*offered, "all"), listed)
             raise InputError(f"the data set {name!r} is unknown; {advice}")
     return chosen
 

@@ -11,6 +11,7 @@ import torch
 
 from newfound.bench.datasets import DataSet, Split, make_split, search_split
 from newfound.bench.lines import Line, commit
+from newfound.bench.published import PublishedSet, published_split
 from newfound.clustering.assignment import assign
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.metrics import Scores, accuracy
@@ -34,6 +35,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dpn-hard-assignment": ("dpn", {"soft_assignment": False}),
     "dpn-uniform-weights": ("dpn", {"semantic_weights": False}),
 }
+PUBLISHED = "published"  # kind of the result lines on published splits
 TEST_STARTS = 20
 TEST_SEEDS = (0, 1, 2)
 MULTIPLES = (1.0, 1.5, 2.0, 3.0)  # of the true number of categories, for over-clustering
@@ -65,6 +67,8 @@ class Plan:
         Settings of the method that differ from its defaults.
     search : bool
         Whether the run is scored for choosing settings, see `search_split`.
+    published : bool
+        Whether the split is a published one, see `newfound.bench.published`.
     """
 
     data_set: str
@@ -78,12 +82,14 @@ class Plan:
     max_tokens: int = 128
     settings: Mapping[str, Any] | None = None
     search: bool = False
+    published: bool = False
 
     def line(self) -> Line:
         """Return the fields of the result line that are known before the run and identify it."""
         _, config = resolve_variant(self.method, self.data_set, self.effort, self.settings)
         return {
             **({"kind": "search"} if self.search else {}),
+            **({"kind": PUBLISHED} if self.published else {}),
             "data_set": self.data_set,
             "method": self.method,
             "encoder": Path(self.encoder).name,
@@ -194,12 +200,15 @@ def fit(
     plan: Plan, data: DataSet, stages: Stages, device: str | None, cache: Path | None
 ) -> tuple[Fitted, Split]:
     """Draw the plan's split and fit its method to it."""
-    split = make_split(
-        data,
-        known_ratio=plan.known_ratio,
-        labelled_ratio=plan.labelled_ratio,
-        seed=plan.seed,
-    )
+    if isinstance(data, PublishedSet):
+        split = published_split(data, plan.known_ratio)
+    else:
+        split = make_split(
+            data,
+            known_ratio=plan.known_ratio,
+            labelled_ratio=plan.labelled_ratio,
+            seed=plan.seed,
+        )
     if plan.search:
         split = search_split(split, plan.seed)
     method, config = resolve_variant(plan.method, data.name, plan.effort, plan.settings)
@@ -241,11 +250,11 @@ def resolve_variant(
 ) -> tuple[str, Any]:
     """Return the method and the configuration of a name in result lines.
 
-    DPN uses the paper's settings per data set; no other method depends on the name of the data set.
+    DPN uses the paper's epochs per data set; no other method depends on the name of the data set.
     The settings of a variant override those of the user, because they define the variant.
     """
     method, changes = VARIANTS.get(name, (name, {}))
-    paper = PAPER[data_set] if method == "dpn" and effort == "best" else {}
+    paper = PAPER.get(data_set, {}) if method == "dpn" and effort == "best" else {}
     return method, resolve_config(method, effort, {**paper, **(settings or {}), **changes})
 
 
