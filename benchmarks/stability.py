@@ -106,7 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         "data_set": name,
                         "encoder": "minilm",
                         "seed": seed,
-                        "config": {"effort": "fast", "given_k": k != "auto"},
+                        "config": {
+                            "effort": "fast",
+                            "given_k": k != "auto",
+                            "texts": len(sample.texts),
+                        },
                         **measure(sample, seed, k),
                         "device": f"cpu, {os.cpu_count()} cores",
                         "versions": versions(),

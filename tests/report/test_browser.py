@@ -16,6 +16,7 @@ from support.pages import data_of, frame, opened, press, write_in
 
 import newfound.report.sample
 from newfound.checking.check import Check, MethodCheck
+from newfound.checking.forecast import Whole
 from newfound.checking.scores import DrawScores
 from newfound.report import write_report
 from newfound.storage.run_folder import read_run
@@ -139,9 +140,12 @@ class TestLoading:
     ) -> None:
         run = read_run(write_fake_run(tmp_path, 60, 4, 3, 0))
         draw = DrawScores(80.0, 85.0, 70.0, 84.0, 50.0, 50.0, 4.0, 14, 2, 9, 20)
-        check = Check((MethodCheck("dpn", (draw,), 3.0),), 60, 20, 4, 0.25, {})
+        whole = Whole(known=90.0, novel=80.0, novel_share=0.25, n_categories=12)
+        check = Check((MethodCheck("dpn", (draw,), 3.0, whole),), 60, 20, 4, 0.25, {})
         page = opened(browser, write_report(run, tmp_path / "report.html", check=check))
-        assert page.run("document.querySelector('#check tbody').textContent").startswith("dpn80.0")
+        assert page.run("document.querySelector('#check tbody').textContent").startswith(
+            "dpn8880.0"
+        )
         assert page.run("document.querySelectorAll('nav a[href=\"#check\"]').length") == 1
         page = opened(browser, write_report(run, tmp_path / "report.html"))
         assert page.run("document.querySelectorAll('#check, nav a[href=\"#check\"]').length") == 0
