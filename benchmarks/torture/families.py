@@ -62,8 +62,8 @@ FAMILIES = (
     Family("readers while a run is replaced", readers, 200, 10),
     Family("tampered models", _tampered("model"), 100, 8),
     Family("tampered runs", _tampered("run"), 100, 4),
-    Family("tampered caches", _tampered("cache"), 60, 3),
-    Family("tampered encoders", _tampered("encoder"), 60, 4),
+    Family("tampered caches", _tampered("cache"), 100, 3),
+    Family("tampered encoders", _tampered("encoder"), 100, 4),
     Family("endpoints that misbehave", naming, 13, 2),
     Family("hostile texts in Chromium, clicks", browser, 400, 0),
 )
