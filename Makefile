@@ -2,7 +2,7 @@
 # make test    lint, types, all tests and the documentation; WORKERS=4 runs tests in 4 processes
 # make test-scale  the tests that need Ray and Spark (a few minutes)
 # make docs    build the documentation into site/
-# make torture faults of many kinds, and a count of what they broke (about 10 minutes)
+# make torture faults of many kinds, and a count of what they broke (5 to 15 minutes)
 # make tables  render the tables and figures from the result lines in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
