@@ -10,6 +10,10 @@ class InputError(ValueError):
     """
 
 
+class PlaceTakenError(InputError):
+    """The result is complete, but its place was taken meanwhile, so it has another name."""
+
+
 class DamagedFileError(Exception):
     """A file that newfound wrote is damaged.
 

@@ -219,10 +219,19 @@ def test_empty_or_new_folder_is_accepted(tmp_path: Path) -> None:
     assert everything_under(tmp_path) == {"empty"}
 
 
+@pytest.mark.parametrize("worth", [0, math.inf])
 def test_folder_created_meanwhile_is_not_replaced(
-    command: Command, task: SmallTask, flags: list[str], tmp_path: Path, monkeypatch: Any
+    worth: float,
+    command: Command,
+    task: SmallTask,
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: Any,
 ) -> None:
-    """What is there at the end decides, not what was there at the beginning."""
+    """What is there at the end decides, not what was there at the beginning.
+
+    The run is complete, so no unfinished work is left, however much of it was kept.
+    """
     table, real = put_task(tmp_path / "t.csv", task), pipeline.discover
 
     def slow(*given: Any, **named: Any) -> Result:
@@ -231,7 +240,9 @@ def test_folder_created_meanwhile_is_not_replaced(
         return real(*given, **named)
 
     monkeypatch.setattr(pipeline, "discover", slow)
-    monkeypatch.setattr(checkpoints, "WORTH", math.inf)  # a slow machine keeps no work either
+    monkeypatch.setattr(checkpoints, "WORTH", worth)
+    monkeypatch.setattr(checkpoints, "LOSS", worth)
+    monkeypatch.setattr(checkpoints, "SHARE", math.inf)
     done = command("discover", table, "-o", tmp_path / "run", "--categories", 4, *flags, "--force")
     assert done.code == 2
     assert done.err.splitlines()[-1].endswith(f"the new files are in {tmp_path}/run-2")

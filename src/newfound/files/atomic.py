@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from newfound.errors import InputError
+from newfound.errors import InputError, PlaceTakenError
 from newfound.files import swapping
 from newfound.files.leftovers import make_temporary, temporary_for_file
 from newfound.files.locks import lock_path, undisturbed, writer_lock
@@ -70,6 +70,8 @@ def write_folder(
 
     Raises
     ------
+    PlaceTakenError
+        If the new folder got another name.
     InputError
         If the folder cannot be written, or another process is writing it.
     """
@@ -97,7 +99,7 @@ def write_folder(
         raise InputError(cannot_write(folder, error)) from error
     except InputError as error:
         # The user does not know the name of the temporary folder.
-        raise InputError(str(error).replace(str(writing.new), str(folder))) from error
+        raise type(error)(str(error).replace(str(writing.new), str(folder))) from error
     except KeyboardInterrupt as interrupt:
         if writing.done():
             raise KeyboardInterrupt(f"{folder} was written") from interrupt
@@ -147,7 +149,7 @@ class _Writing:
             self.undo()
             kept = self._free_name()
             os.rename(self.new, kept)
-            raise InputError(
+            raise PlaceTakenError(
                 f"{self.folder} was created or changed by another program meanwhile, so it is not "
                 f"replaced; the new files are in {kept}"
             ) from error

@@ -31,7 +31,7 @@ from newfound.cli.inputs import (
     run_config,
 )
 from newfound.cli.output import Output, category_table, run_value
-from newfound.errors import InputError
+from newfound.errors import InputError, PlaceTakenError
 from newfound.wording import plural
 
 if TYPE_CHECKING:
@@ -181,6 +181,9 @@ def _kept_until_complete(checkpoints: Checkpoints, output: Output) -> Iterator[N
     made = [] if place is None else [parent for parent in place.parents if not parent.exists()]
     try:
         yield
+    except PlaceTakenError:
+        checkpoints.close(complete=True)
+        raise
     except BaseException as error:
         checkpoints.close(complete=False)
         for parent in made:  # the run folder leaves them while they hold unfinished work
