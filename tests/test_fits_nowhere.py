@@ -260,10 +260,16 @@ def test_reference_texts_of_another_model_are_refused(
     assert result.model is not None
     reference = result.model.fit_reference
     assert reference is not None
-    narrow = replace(reference, vectors=reference.vectors[:, :3])
+    narrow = replace(reference, vectors=reference.vectors[:, :3], profiles=None)
     save_model(replace(result.model, fit_reference=narrow), tmp_path / "narrow")
     with pytest.raises(InputError, match=r"fit_reference\.safetensors belongs to another encoder"):
         load_model(tmp_path / "narrow", "cpu")
+    assert reference.profiles is not None
+    profiles = replace(reference.profiles, centre=reference.profiles.centre[:3])
+    cut = replace(reference, profiles=profiles)
+    save_model(replace(result.model, fit_reference=cut), tmp_path / "cut")
+    with pytest.raises(InputError, match=r"its arrays do not fit each other"):
+        load_model(tmp_path / "cut", "cpu")
     other = replace(reference, categories=reference.categories + 9)
     save_model(replace(result.model, fit_reference=other), tmp_path / "other")
     with pytest.raises(InputError, match=r"has categories that are not in model\.json"):

@@ -6,6 +6,7 @@ import pytest
 from newfound.clustering import fit_scores as module
 from newfound.clustering.fit_scores import (
     FitReference,
+    category_profiles,
     choose_texts,
     fit_scores,
     make_reference,
@@ -91,7 +92,10 @@ def test_neighbours_of_a_lone_text() -> None:
     assert neighbour_log_odds(axes, categories, axes[:0], categories[:0]).tolist() == [0, 0]
 
 
-def test_evidence_of_labels_is_the_rank_among_labelled_texts() -> None:
+def test_evidence_of_labels_is_the_rank_among_labelled_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SAME", 0.9999)  # in few dimensions others are nearly the same
     rng = np.random.default_rng(0)
     of = np.repeat([0, 1, 2, 3], [12, 12, 12, 1])
     vectors = np.eye(8)[of] + 0.3 * rng.normal(size=(len(of), 8))
@@ -135,8 +139,29 @@ def test_new_texts_are_scored_as_the_training_texts_were() -> None:
     np.testing.assert_allclose(kept.labelled, np.sort(found[labelled]))
     np.testing.assert_allclose(kept.unlabelled, np.sort(found[~labelled]))
     np.testing.assert_array_equal(kept.scores(vectors, of), found)
-    far = -vectors.sum(0, keepdims=True)
-    assert kept.scores(far, of[:1])[0] < found.min()
+    strange = np.random.default_rng(1).normal(size=vectors.shape)
+    assert kept.scores(strange, of).mean() < found.mean() - 0.2
+
+
+def test_profiles_equal_a_loop_over_the_categories() -> None:
+    vectors, of = drawn(categories=5)
+    found = category_profiles(vectors, of).beside(vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    means = [unit[of == category].mean(0) - unit.mean(0) for category in range(5)]
+    profiles = []
+    for text in unit:
+        own = text - unit.mean(0)
+        likes = [own @ mean / np.linalg.norm(mean) for mean in means]
+        profiles.append(np.array(likes) / np.linalg.norm(likes))
+    for i in range(len(unit)):
+        for j in range(len(unit)):
+            wanted = unit[i] @ unit[j] + 5 / 400 * profiles[i] @ profiles[j]
+            assert found[i] @ found[j] == pytest.approx(wanted, abs=1e-4)
+
+
+def test_more_categories_than_dimensions_add_no_direction() -> None:
+    vectors, of = drawn(categories=20)
+    assert category_profiles(vectors, of).directions.shape == (8, 8)
 
 
 def test_the_reference_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

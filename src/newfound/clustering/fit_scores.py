@@ -7,15 +7,21 @@ there:
 1. It keeps up to 100 training texts per category, labelled ones first, as unit vectors. If one of
    them is the same as the text that is compared, it is left out, so that a training text gets the
    same scores when it comes again.
-2. The fit score of a text is the mean of two cosines: the mean cosine to the five nearest reference
-   texts of its category, and the cosine to the mean of that category's reference texts.
-3. Fit scores of labelled training texts turn a false-alarm rate into a threshold, those of
+2. Beside its vector, each text has a profile: how similar it is to the mean of every category
+   (`category_profiles`). Profiles leave out much of what differs between texts of one category,
+   but tell little where categories are few: they count in proportion to the number of categories.
+3. The fit score of a text is the mean of two cosines: the mean cosine to the five nearest reference
+   texts of its category, and the cosine to the mean of that category's reference texts. A cosine is
+   here a weighted mean of that of the vectors and that of the profiles.
+4. Fit scores of labelled training texts turn a false-alarm rate into a threshold, those of
    unlabelled ones a share.
-4. Two more comparisons are the evidence that calibrates probabilities (`calibration`): how many of
-   the ten nearest reference texts are of the same category, and how near the nearest labelled text
-   of that category is, in comparison with how near labelled texts are to each other.
+5. Two more comparisons are the evidence that calibrates probabilities (`calibration`), by vectors
+   alone: how many of the ten nearest reference texts are of the same category, and how near the
+   nearest labelled text of that category is, in comparison with how near labelled texts are to each
+   other.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,11 +40,44 @@ NEIGHBOURS = 10  # nearest reference texts whose categories are compared
 CANDIDATES = 30
 DECIMALS = 4  # of cosines that are ranked; what differs by less is in the order of the reference
 SPARE = 5  # more neighbours among which those that differ by less are ranked
-SAME = 0.9999  # cosine above which two texts are the same; half precision costs less than that
+FULL_WEIGHT = 400  # categories with which profiles count as much as vectors
+SAME = 0.985  # cosine above which two texts are taken to be the same; int8 costs less than that
 ROWS = 4096  # texts compared with all candidates at a time, which limits memory
 
 
 Members = dict[int, np.ndarray]  # vectors [m, d] of unit length by category
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """What turns vectors of texts into profiles: similarities to the means of all categories.
+
+    Attributes
+    ----------
+    centre : ndarray of float32, shape (d,)
+        Mean of the training texts' unit vectors.
+    directions : ndarray of float32, shape (d, r)
+        Its products with two vectors have the inner product of their similarities to all
+        categories; r is at most the number of categories.
+    """
+
+    centre: np.ndarray
+    directions: np.ndarray
+
+    @property
+    def weight(self) -> float:
+        """Weight of cosines of profiles beside those of vectors."""
+        return min(1.0, self.directions.shape[1] / FULL_WEIGHT)
+
+    def beside(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the vectors [N, d] with their profiles beside them [N, d + r].
+
+        Cosines of the result are weighted means of the cosines of vectors and of profiles.
+        """
+        unit = unit_length(vectors)
+        # In double precision, so that no digit depends on the other texts, as in `_cosines`.
+        profiles = (unit - self.centre).astype(np.float64) @ self.directions.astype(np.float64)
+        return np.hstack([unit, np.float32(math.sqrt(self.weight)) * unit_length(profiles)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +100,8 @@ class FitReference:
         Sorted fit scores of unlabelled training texts.
     label_cosines : ndarray of float32
         Sorted cosines of labelled training texts to the nearest other one with the same label.
+    profiles : Profiles or None
+        None in models of earlier versions, whose fit scores compare vectors alone.
     """
 
     vectors: np.ndarray
@@ -70,15 +111,20 @@ class FitReference:
     labelled: np.ndarray
     unlabelled: np.ndarray
     label_cosines: np.ndarray
+    profiles: Profiles | None = None
 
     def scores(self, vectors: np.ndarray, categories: np.ndarray) -> np.ndarray:
         """Return the fit scores [N] of texts with these vectors [N, d] and categories [N]."""
-        return _fit_scores(vectors, categories, self._members)
+        return _fit_scores(self._with_profiles(vectors), categories, self._members)
+
+    def _with_profiles(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the vectors that fit scores compare."""
+        return vectors if self.profiles is None else self.profiles.beside(vectors)
 
     @cached_property
     def _members(self) -> Members:
-        """All reference texts by category."""
-        return _members_of(self.vectors, self.categories)
+        """All reference texts by category, with their profiles."""
+        return _members_of(self._with_profiles(self.vectors), self.categories)
 
     @cached_property
     def _labelled_members(self) -> Members:
@@ -314,6 +360,37 @@ def _leave_out_same(cosines: np.ndarray) -> np.ndarray:
     return np.where(same, best, -1)
 
 
+def category_profiles(vectors: np.ndarray, categories: np.ndarray) -> Profiles:
+    """Return what turns vectors into profiles, from the training texts.
+
+    The profile of a text v is (cos(v - c, m_1 - c), ..., cos(v - c, m_K - c)), scaled to length
+    one, with the mean c of all texts and the mean m_k of each category that occurs.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (N, d)
+        Vectors of the training texts.
+    categories : ndarray of int, shape (N,)
+        Category of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> axes = np.eye(3)
+    >>> found = category_profiles(axes, np.arange(3)).beside(axes)
+    >>> bool(found[0] @ found[1] < 0)  # their profiles are opposite
+    True
+    """
+    unit = unit_length(vectors).astype(np.float64)
+    centre = unit.mean(0)
+    groups = _by_category(categories).values()
+    means = unit_length(np.stack([unit[rows].mean(0) - centre for rows in groups]))
+    # Beyond the number of dimensions, more categories add no direction.
+    _, lengths, directions = np.linalg.svd(means.astype(np.float64), full_matrices=False)
+    scaled = directions.T * lengths
+    return Profiles(centre.astype(np.float32), scaled.astype(np.float32))
+
+
 def make_reference(
     vectors: np.ndarray,
     categories: np.ndarray,
@@ -344,7 +421,6 @@ def make_reference(
     """
     kept = choose_texts(categories, labelled, seed)
     chosen = unit_length(vectors[kept]).astype(np.float16)
-    scores = fit_scores(vectors, categories, chosen, categories[kept])
     given = labelled[kept]
     cosines = nearest_cosines(
         vectors[labelled], categories[labelled], chosen[given], categories[kept][given]
@@ -354,11 +430,13 @@ def make_reference(
         categories=categories[kept],
         given=given,
         frozen=frozen,
-        labelled=_thinned(scores[labelled]),
-        unlabelled=_thinned(scores[~labelled]),
+        labelled=np.empty(0, np.float32),
+        unlabelled=np.empty(0, np.float32),
         label_cosines=_thinned(cosines[np.isfinite(cosines)]),
+        profiles=category_profiles(vectors, categories),
     )
-    return reference, scores
+    scores = reference.scores(vectors, categories)
+    return with_scores(reference, scores, labelled), scores
 
 
 def with_scores(reference: FitReference, scores: np.ndarray, labelled: np.ndarray) -> FitReference:

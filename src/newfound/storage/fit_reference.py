@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from newfound.clustering.fit_scores import FitReference
+from newfound.clustering.fit_scores import FitReference, Profiles
 from newfound.encoding.weights import check_finite_array, parse_arrays
 from newfound.errors import DamagedFileError
 from newfound.files import write_atomically
@@ -20,6 +20,8 @@ ARRAYS = {
     "unlabelled": np.float32,
     "label_cosines": np.float32,
 }
+# Of the profiles; missing in models of earlier versions.
+CENTRE, DIRECTIONS = "centre", "directions"
 
 
 def save_reference(reference: FitReference, path: Path) -> None:
@@ -27,6 +29,9 @@ def save_reference(reference: FitReference, path: Path) -> None:
     arrays = {
         name: np.ascontiguousarray(getattr(reference, name), kind) for name, kind in ARRAYS.items()
     }
+    if reference.profiles is not None:
+        arrays[CENTRE] = np.ascontiguousarray(reference.profiles.centre, np.float32)
+        arrays[DIRECTIONS] = np.ascontiguousarray(reference.profiles.directions, np.float32)
     with write_atomically(path) as temporary:
         save_file(arrays, temporary)
 
@@ -62,4 +67,19 @@ def parse_reference(content: bytes, n_categories: int) -> FitReference | None:
         labelled=arrays["labelled"],
         unlabelled=arrays["unlabelled"],
         label_cosines=arrays["label_cosines"],
+        profiles=_parse_profiles(arrays, vectors.shape[1]),
     )
+
+
+def _parse_profiles(arrays: dict[str, np.ndarray], width: int) -> Profiles | None:
+    """Return the profiles of vectors of this width; None if the file has none."""
+    if CENTRE not in arrays and DIRECTIONS not in arrays:
+        return None
+    for name, dimensions in ((CENTRE, 1), (DIRECTIONS, 2)):
+        array = arrays.get(name)
+        if array is None or array.dtype != np.float32 or array.ndim != dimensions:
+            raise DamagedFileError(f"{FIT_REFERENCE} holds no {name} of {dimensions} dimensions")
+        if len(array) != width:
+            raise DamagedFileError(f"{FIT_REFERENCE}: its arrays do not fit each other")
+        check_finite_array(array, f"{FIT_REFERENCE}: {name}")
+    return Profiles(arrays[CENTRE], arrays[DIRECTIONS])
