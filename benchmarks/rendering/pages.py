@@ -15,6 +15,7 @@ from benchmarks.rendering.tables.long_texts import long_texts_table
 from benchmarks.rendering.tables.millions import fit_sample_table, millions_table
 from benchmarks.rendering.tables.parts import parts_table
 from benchmarks.rendering.tables.regimes import regimes_table
+from benchmarks.rendering.tables.review_latency import review_latency_table
 from benchmarks.rendering.tables.reviewing import reviewing_table
 from benchmarks.rendering.tables.scale_out import scale_out_table
 from benchmarks.rendering.tables.serving import serving_table
@@ -126,6 +127,7 @@ def render_excerpts(lines: Sequence[Line]) -> dict[str, str]:
         "stability": stability_table(lines),
         "scale_out": scale_out_table(lines),
         "reviewing": reviewing_table(lines),
+        "review-latency": review_latency_table(lines),
         "updating": updating_table(lines),
         "millions": millions_table(lines),
         "fit-sample": fit_sample_table(lines),

@@ -228,6 +228,11 @@ def test_proposed_split_is_previewed_and_saved(page: Browser, folder: Path) -> N
     )
     assert "Left half" in names
     assert first.name not in names
+    # The map and the table show all texts again, not those of the proposed part.
+    amounts = page.run(
+        "[...document.querySelectorAll('#table-body .amount')].map(one => one.firstChild.data)"
+    )
+    assert all(amount.replace(",", "").strip().isdigit() for amount in amounts), amounts
 
 
 def test_two_people_do_not_overwrite_each_other(page: Browser, folder: Path) -> None:

@@ -74,6 +74,7 @@ function update(value) {
     location.reload(); // another run is in the folder
     return;
   }
+  hidePreview(); // of a split: the panel is shown anew, and counts are of what was searched
   const chosenId = data.categories[chosen]?.id;
   const same = (one, two) => one.length === two.length && one.every((each, i) => each === two[i]);
   const ids = (list) => list.map(({ id, kind }) => `${id} ${kind}`);
