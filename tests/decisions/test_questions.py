@@ -47,6 +47,18 @@ def test_border_question_shows_the_least_sure_texts_that_nobody_saw() -> None:
     assert again.gain < found.gain
 
 
+def test_gain_of_a_border_question_lies_between_the_shown_texts_and_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doubt = 1 - RESULT.probability[2:6]  # of the open texts of c1
+    monkeypatch.setattr("newfound.decisions.questions.SHOWN", 2)
+    monkeypatch.setattr("newfound.decisions.questions.LEAST_GAIN", 0.0)
+    found = next(q for q in questions(RESULT) if q.kind == "border" and q.category == "c1")
+    shown = np.sort(doubt)[-2:].sum()
+    assert found.gain == pytest.approx((shown * doubt.sum()) ** 0.5)
+    assert shown < found.gain < doubt.sum()
+
+
 def test_accepted_category_is_no_longer_a_proposal() -> None:
     decided, _ = apply(RESULT, [Decision("accept", category="c3")])
     kinds = {q.kind for q in questions(decided) if q.category == "c3"}

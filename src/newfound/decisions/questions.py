@@ -10,9 +10,12 @@ Four kinds of questions:
 
 The gain of a question is the expected number of texts whose category its answer changes. A text
 with probability p is wrong with probability 1 - p. A proposal counts as wrong as a whole with the
-probability PRIOR_WRONG, because nobody has looked at it yet.
+probability PRIOR_WRONG, because nobody has looked at it yet. The answer to "border" settles the
+texts that are shown, and of the others those that are like them: taken is the geometric mean of
+those shown and all of the category.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -90,8 +93,8 @@ def questions(
         else:
             unsure = rows[open_[rows]]
             unsure = unsure[np.argsort(result.probability[unsure], kind="stable")][:SHOWN]
-            # Answering takes care of the texts that are shown, and of those that are like them.
-            found.append(Question("border", category.id, None, _ids(result, unsure), wrong))
+            gain = math.sqrt(wrong * float(doubt[unsure].sum()))
+            found.append(Question("border", category.id, None, _ids(result, unsure), gain))
     found += _pairs(result)
     found += _splits(result)
     known = set(asked)
