@@ -18,7 +18,7 @@ from newfound.checkpoints.pieces import (
 )
 from newfound.checkpoints.progress import PROGRESS, Position, read_unfinished, write_progress
 from newfound.errors import DamagedFileError
-from newfound.files.swapping import remove
+from newfound.files.leftovers import remove
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from newfound.errors import InputError, PlaceTakenError
 from newfound.files import swapping
-from newfound.files.leftovers import make_temporary, temporary_for_file
+from newfound.files.leftovers import make_temporary, remove, temporary_for_file
 from newfound.files.locks import lock_path, undisturbed, writer_lock
 from newfound.files.syncing import sync_file, sync_folder, sync_tree
 
@@ -126,6 +126,7 @@ class _Writing:
         self.new = place  # until there is a temporary folder
         self.own: swapping.Identity | None = None
         self.names: set[str] = set()
+        self.replaced: bool | None = None  # None until it is certain
 
     def begin(self) -> None:
         """Create the temporary folder."""
@@ -157,6 +158,8 @@ class _Writing:
 
     def done(self) -> bool:
         """Return whether the new folder is in its place."""
+        if self.replaced is not None:
+            return self.replaced
         if self.own is None:
             return False
         if self.inside:
@@ -172,19 +175,25 @@ class _Writing:
             swapping.swap_back(self.place, self.new, self.own)
 
     def clean_up(self) -> None:
-        """Remove the temporary folder, and the old one if it has been replaced."""
+        """Remove the temporary folder, and the old one if it has been replaced.
+
+        Whether the new folder stays is decided once: after an interrupt while the old one is being
+        deleted, there is nothing left that could be put back.
+        """
         if self.own is None:  # an interrupt may have come right after the folder was created
             swapping.remove_new(self.place, self.inside)
             return
         aside = swapping.aside_of(self.new)
-        old = aside if aside.is_dir() else self.new
-        if not self.done() or (old.is_dir() and not self._may_go(old)):
-            self.undo()
-        if self.done():
-            swapping.remove(aside)
+        if self.replaced is None:
+            old = aside if aside.is_dir() else self.new
+            if not self.done() or (old.is_dir() and not self._may_go(old)):
+                self.undo()
+            self.replaced = self.done()
+        if self.replaced:
+            remove(aside)
         elif aside.is_dir():  # its name is taken by another program
             os.rename(aside, self._free_name())
-        swapping.remove(self.new)
+        remove(self.new)
 
     def _may_go(self, old: Path) -> bool:
         """Return whether the old folder may be removed; an interrupt may have come before that."""

@@ -83,7 +83,7 @@ def temporary_for_file(path: Path) -> Iterator[Path]:
                 yield folder
                 return
         finally:
-            undisturbed(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+            undisturbed(functools.partial(remove, folder))
 
 
 def _remove_dead(place: Path) -> None:
@@ -91,4 +91,17 @@ def _remove_dead(place: Path) -> None:
     for folder in find_temporary("", place, FILE):
         with suppress(OSError), folder_lock(folder) as held:  # OSError: removed meanwhile
             if held:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder as far as possible."""
+    if path.is_dir() and not path.is_symlink():
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except OSError as error:
+            # An interrupt while rmtree closes a folder becomes the error of closing it twice.
+            if error.__context__ is not None and not isinstance(error.__context__, Exception):
+                raise error.__context__ from None
+    else:
+        path.unlink(missing_ok=True)
