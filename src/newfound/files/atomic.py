@@ -32,16 +32,21 @@ def write_atomically(path: Path) -> Iterator[Path]:
     InputError
         If the file cannot be written.
     """
+    own: swapping.Identity | None = None
     try:
         with temporary_for_file(path) as folder:
             temporary = folder / path.name
             yield temporary
             temporary.chmod(0o666 & ~_umask())  # some writers make a private file
             sync_file(temporary)
+            own = swapping.identity(temporary)
             os.replace(temporary, path)
             sync_folder(path.parent)
     except OSError as error:
         raise InputError(cannot_write(path, error)) from error
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        _note(interrupt, path, own is not None and swapping.identity(path) == own)
+        raise
 
 
 @contextmanager
@@ -100,9 +105,8 @@ def write_folder(
     except InputError as error:
         # The user does not know the name of the temporary folder.
         raise type(error)(str(error).replace(str(writing.new), str(folder))) from error
-    except KeyboardInterrupt as interrupt:
-        if writing.done():
-            raise KeyboardInterrupt(f"{folder} was written") from interrupt
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        _note(interrupt, folder, writing.done())
         raise
     finally:
         for parent in [] if writing.done() else made:
@@ -213,6 +217,11 @@ class _Writing:
 
 def _replaceable(folder: Path) -> None:
     """Accept any folder."""
+
+
+def _note(interrupt: BaseException, path: Path, written: bool) -> None:
+    """Let an interrupt tell what was written; what was inside a temporary folder does not count."""
+    interrupt.__notes__ = [f"{path} was written"] if written else []
 
 
 def _umask() -> int:

@@ -150,6 +150,7 @@ def run(options: argparse.Namespace) -> int | None:
     if table is not None and (file or column):
         vectors = _vectors(table, file, column)
     _write(tally.counted(predicted(model, chunks, vectors)), writer, table, output)
+    output.written(writer.path)
     # Some notes are known only after the last row.
     late = [note for note in (table.notes if table else []) if note not in notes] + model.notes()
     output.notes(late)

@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> None:
         with stages.stage("writing the run"):
             write_run(refitted, folder, table_format=options.format)
             write_report(refitted, folder / "report.html", name=str(options.out))
+    output.written(options.out)
     # From now on, decisions on the old run would be lost on the new one.
     append(options.folder, [Decision("refit", run=str(options.out), time=now())])
     decided, _ = apply(result, log.entries)

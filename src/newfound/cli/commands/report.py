@@ -55,4 +55,5 @@ def run(options: argparse.Namespace) -> None:
     output.notes(map(str, problems))
     with stages.stage("writing the report"):
         write_report(result, path, name=str(options.folder), check=check)
+    output.written(path)
     output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")

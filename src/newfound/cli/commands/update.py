@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> None:
         with stages.stage("writing the run"):
             write_run(updated, folder, table_format=options.format, raw_cells=options.raw_cells)
             write_report(updated, folder / "report.html", name=str(options.out))
+    output.written(options.out)
     value = {**run_value(options.out, updated), "changes": updated.changes}
     lines = [
         category_table(updated.categories),
