@@ -56,6 +56,7 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Update a run and write the new run folder."""
     from newfound.decisions import read_decided
+    from newfound.decisions.carrying_over import carry_over
     from newfound.report import write_report
     from newfound.storage.run_folder import check_run_folder, new_run, write_run
     from newfound.updating import describe_changes, update
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
     if options.out.resolve() == options.folder.resolve():
         raise InputError(f"{options.out} is the run itself; choose another name for the new run")
     check_run_folder(options.out, options.force)
-    result, _, problems = read_decided(options.folder)
+    result, log, problems = read_decided(options.folder)
     new, notes = read_corpus(options)
     if hasattr(options, "device"):
         result = replace(result, config={**result.config, "device": options.device})
@@ -79,6 +80,9 @@ def run(options: argparse.Namespace) -> None:
             write_run(updated, folder, table_format=options.format, raw_cells=options.raw_cells)
             write_report(updated, folder / "report.html", name=str(options.out))
     output.written(options.out)
+    late = carry_over(options.folder, log, result, options.out, updated, close=False)
+    output.notes(late)
+    updated = replace(updated, notes=(*updated.notes, *late))
     value = {**run_value(options.out, updated), "changes": updated.changes}
     lines = [
         category_table(updated.categories),
