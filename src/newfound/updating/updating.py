@@ -20,6 +20,7 @@ categories, not with all texts so far:
 
 from dataclasses import replace
 
+from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.decisions.refitting import config_of
 from newfound.encoding.feature_cache import cache_folder
@@ -46,35 +47,36 @@ def update(
 ) -> Result:
     """Let new texts join a run.
 
-    Parameters
-    ----------
-    result : Result
-        The run, after decisions; it is not changed, and its model is not needed.
-    new : Corpus
-        New texts. Some may have labels, of known or of further categories.
-    verbose : bool or None, default False
-        Whether to show progress; None shows it on a terminal.
-    stages : Stages, optional
-        Times the stages and shows their progress; overrides `verbose`.
+        Parameters
+        ----------
+        result : Result
+            The run, after decisions; it is not changed, and its model is not needed.
+        new : Corpus
+            New texts. Some may have labels, of known or of further categories.
+        verbose : bool or None, default False
+            Whether to show progress; None shows it on a terminal.
+        stages : Stages, optional
+            Times the stages and shows their progress; overrides `verbose`.
 
-    Returns
-    -------
-    Result
-        All texts, those of the run first: a run of the same lineage. Its `changes` list what
-        changed.
+        Returns
+        -------
+        Result
+            All texts, those of the run first: a run of the same lineage. Its `changes` list what
+            changed.
 
-    Examples
-    --------
-    >>> from newfound.config import RunConfig
-    >>> from newfound.data.corpus import Corpus
-    >>> from newfound.pipeline import discover
-    >>> from newfound.updating import update
-    >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
-    >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
-    >>> result = discover(corpus, RunConfig(n_categories=2, effort="fast", device="cpu"))
-    >>> later = update(result, Corpus.from_lists(["where is my card"], ids=["5"]))
-    >>> len(later.corpus), [category.id for category in later.categories[:2]]
-    (5, ['c1', 'c2'])
+        Examples
+        --------
+        >>> from newfound.config import RunConfig
+        >>> from newfound.config import RunConfig
+    from newfound.data.corpus import Corpus
+        >>> from newfound.pipeline import discover
+        >>> from newfound.updating import update
+        >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
+        >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
+        >>> result = discover(corpus, RunConfig(n_categories=2, effort="fast", device="cpu"))
+        >>> later = update(result, Corpus.from_lists(["where is my card"], ids=["5"]))
+        >>> len(later.corpus), [category.id for category in later.categories[:2]]
+        (5, ['c1', 'c2'])
     """
     if not result.categories:
         raise InputError("the run has no category; discover categories first")
@@ -100,6 +102,13 @@ def update(
         history=found.history,
         languages=result.languages or found.languages,
     )
+
+
+def planned(result: Result, new: Corpus) -> tuple[Corpus, RunConfig]:
+    """Return all texts of an update and its configuration, to check them before the work."""
+    _check_vectors(result)
+    corpus = joined(result.corpus, new_rows(result.corpus, new)[0])
+    return corpus, config_of(result, corpus)[0]
 
 
 def _check_vectors(result: Result) -> None:
@@ -130,6 +139,16 @@ def _discover_part(result: Result, corpus: Corpus, part: Part, stages: Stages) -
             for some in (texts.take(part.counted), texts)
         ]
         number = max(round(sum(counts) / 2), len(texts.known))
-        return discover(
+        found = discover(
             texts, replace(config, n_categories=number), settings=settings, stages=stages
         )
+    return _with_cache(found, result.config.get("cache"))
+
+
+def _with_cache(result: Result, cache: str | None) -> Result:
+    """Return the result with another cache in its configuration than the temporary one."""
+    config, model = {**result.config, "cache": cache}, result.model
+    if model is not None:
+        parameters = {**model.parameters, "cache": cache}
+        model = replace(model, config={**model.config, "cache": cache}, parameters=parameters)
+    return replace(result, config=config, model=model)

@@ -53,10 +53,11 @@ def run(options: argparse.Namespace) -> None:
     """Refit a run and write the new run folder."""
     from newfound.decisions import apply, read_log
     from newfound.decisions.carrying_over import carry_over
-    from newfound.decisions.refitting import change_lines, refit
+    from newfound.decisions.refitting import change_lines, config_of, refit
     from newfound.files import read_steadily
     from newfound.report import write_report
     from newfound.storage.run_folder import check_run_folder, new_run, read_run, write_run
+    from newfound.storage.space import check_run_space
 
     output = Output(options)
     if options.out.resolve() == options.folder.resolve():
@@ -77,6 +78,8 @@ def run(options: argparse.Namespace) -> None:
         result = replace(result, config={**result.config, "device": options.device})
     if log.refit is not None:
         output.notes([f"{options.folder} was refitted before, into {log.refit[1].run}"])
+    decided, _ = apply(result, log.entries)
+    check_run_space(options.out, result.corpus, config_of(decided, result.corpus)[0])
     stages = output.stages()
     with new_run(options.out, options.force) as folder:
         refitted, problems = refit(result, log.entries, stages=stages)
@@ -87,7 +90,6 @@ def run(options: argparse.Namespace) -> None:
             write_run(refitted, folder, table_format=options.format)
             write_report(refitted, folder / "report.html", name=str(options.out))
     output.written(options.out)
-    decided, _ = apply(result, log.entries)
     late = carry_over(options.folder, log, decided, options.out, refitted, close=True)
     output.notes(late)
     refitted = replace(refitted, notes=(*refitted.notes, *late))

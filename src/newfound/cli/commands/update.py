@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> None:
     from newfound.decisions.carrying_over import carry_over
     from newfound.report import write_report
     from newfound.storage.run_folder import check_run_folder, new_run, write_run
-    from newfound.updating import describe_changes, update
+    from newfound.storage.space import check_run_space
+    from newfound.updating import describe_changes, planned, update
 
     output = Output(options)
     if options.out.resolve() == options.folder.resolve():
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace) -> None:
         result = replace(result, config={**result.config, "device": options.device})
     notes = [*map(str, problems), *notes]
     output.notes(notes)
+    check_run_space(options.out, *planned(result, new))
     stages = output.stages()
     with new_run(options.out, options.force) as folder:
         updated = update(result, new, stages=stages)
