@@ -21,7 +21,7 @@ from newfound.files.locks import same_file, try_lock
 from newfound.files.manifest import MANIFEST
 from newfound.files.reading import read_regular
 from newfound.files.syncing import sync_folder
-from newfound.storage.run_folder import DECISIONS
+from newfound.storage.contents import DECISIONS
 from newfound.wording import plural
 
 NAME = DECISIONS

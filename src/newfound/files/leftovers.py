@@ -43,6 +43,11 @@ def is_beside(entry: str, name: str) -> bool:
     return any(_pattern(name, ending).fullmatch(entry) for ending in ("", OLD))
 
 
+def is_temporary_file(entry: str) -> bool:
+    """Return whether `entry` is the name of a folder in which this package writes a file."""
+    return _pattern("", FILE).fullmatch(entry) is not None
+
+
 def is_free(folder: Path) -> bool:
     """Return whether a folder has no entries but those that this package keeps for it."""
     name = folder.resolve().name

@@ -33,6 +33,7 @@ from newfound.files import (
 from newfound.files.manifest import parse_manifest
 from newfound.model import Model
 from newfound.storage.categories import categories_from
+from newfound.storage.contents import foreign_to_model
 from newfound.storage.fit_reference import FIT_REFERENCE, parse_reference, save_reference
 from newfound.storage.formats import (
     AGAIN,
@@ -107,7 +108,13 @@ def save_model(model: Model, folder: Path) -> None:
 def _check_target(folder: Path) -> None:
     """Raise InputError if the folder has other contents than a model."""
     if folder.is_dir() and (folder / "model.json").is_file():
-        return
+        foreign = foreign_to_model(folder)
+        if foreign is None:
+            return
+        raise InputError(
+            f"{folder} has a file that is not of a model ({foreign}), which would be deleted; move "
+            "it away or choose another name"
+        )
     if folder.exists() and not (folder.is_dir() and is_free(folder)):
         raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
