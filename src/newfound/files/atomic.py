@@ -14,13 +14,16 @@ from newfound.files.syncing import sync_file, sync_folder, sync_tree
 
 
 @contextmanager
-def write_atomically(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path; rename it to `path` when the block succeeds.
 
     Parameters
     ----------
     path : Path
-        File to write; an existing one is replaced.
+        File to write.
+    replace : bool, default True
+        Whether an existing file is replaced. Otherwise the new file gets another name if there is
+        one at the end.
 
     Yields
     ------
@@ -29,6 +32,8 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
     Raises
     ------
+    PlaceTakenError
+        If the new file got another name.
     InputError
         If the file cannot be written.
     """
@@ -40,13 +45,72 @@ def write_atomically(path: Path) -> Iterator[Path]:
             temporary.chmod(0o666 & ~_umask())  # some writers make a private file
             sync_file(temporary)
             own = swapping.identity(temporary)
-            os.replace(temporary, path)
+            if replace:
+                os.replace(temporary, path)
+            else:
+                _name(temporary, path)
             sync_folder(path.parent)
     except OSError as error:
         raise InputError(cannot_write(path, error)) from error
     except (KeyboardInterrupt, SystemExit) as interrupt:
         _note(interrupt, path, own is not None and swapping.identity(path) == own)
         raise
+
+
+@contextmanager
+def write_alone(path: Path, *, replace: bool) -> Iterator[Path]:
+    """Write a file as `write_atomically` does, but only one process at a time.
+
+    Parameters
+    ----------
+    path : Path
+    replace : bool
+        Whether an existing file is replaced.
+
+    Yields
+    ------
+    Path
+        Temporary file of the same name.
+
+    Raises
+    ------
+    InputError
+        Also if another process is writing the file.
+    """
+    try:
+        with (
+            writer_lock(lock_path(path, False), path),
+            write_atomically(path, replace=replace) as temporary,
+        ):
+            yield temporary
+    except OSError as error:
+        raise InputError(cannot_write(path, error)) from error
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give a complete file its name; if the name is taken, give it another one and say so."""
+    names = itertools.chain([path], _other_names(path))
+    for name in names:
+        try:
+            os.link(temporary, name)
+        except FileExistsError:
+            continue
+        except OSError:  # the file system has no second names
+            if os.path.lexists(name):
+                continue
+            os.replace(temporary, name)
+        if name == path:
+            return
+        raise PlaceTakenError(
+            f"{path} was created by another program meanwhile, so it is not replaced; the new file "
+            f"is {name}"
+        )
+
+
+def _other_names(path: Path) -> Iterator[Path]:
+    """Yield names like that of a file or folder, with a number."""
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 @contextmanager

@@ -95,7 +95,9 @@ def run(options: argparse.Namespace) -> int | None:
     }
     # Made first, because it rejects an unknown file type.
     ours = prediction_columns()
-    writer = None if out is None else TableWriter(out, ours, raw_cells=options.raw_cells)
+    writer = None
+    if out is not None:
+        writer = TableWriter(out, ours, raw_cells=options.raw_cells, replace=options.force)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     chosen = model_options(options)
