@@ -172,7 +172,7 @@ class _DelimitedSink:
         self._writer = csv.writer(
             _LineFeeds(self._handle), delimiter=delimiter, lineterminator="\r\n"
         )
-        self._writer.writerow(columns)
+        self._writer.writerow(columns if raw_cells else map(protected, columns))
 
     def write(self, columns: list[list[Cell]]) -> None:
         if not self._raw_cells:
