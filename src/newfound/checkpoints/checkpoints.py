@@ -103,6 +103,8 @@ class Checkpoints:
             return
         self._fingerprint = dict(fingerprint)
         try:
+            if self.folder.is_symlink():  # somebody else's: not to be followed
+                self.folder.unlink()
             self.folder.mkdir(parents=True, exist_ok=True)
             self._open = True
             self._check_earlier(self.folder)
