@@ -32,6 +32,7 @@ from newfound.cli.inputs import (
 )
 from newfound.cli.output import Output, category_table, run_value
 from newfound.errors import InputError, PlaceTakenError
+from newfound.files.locks import undisturbed
 from newfound.wording import plural
 
 if TYPE_CHECKING:
@@ -180,10 +181,11 @@ def _kept_until_complete(checkpoints: Checkpoints, written: Callable[[], None]) 
     """Delete unfinished work when the block is complete; otherwise keep it and say so."""
     place = checkpoints.folder
     made = [] if place is None else [parent for parent in place.parents if not parent.exists()]
+    finished = partial(checkpoints.close, complete=True)
     try:
         yield
     except PlaceTakenError:
-        checkpoints.close(complete=True)
+        undisturbed(finished)
         raise
     except BaseException as error:
         # An interrupt has a note if the run was in its place by then.
@@ -198,7 +200,7 @@ def _kept_until_complete(checkpoints: Checkpoints, written: Callable[[], None]) 
             error.add_note(f"the same command{without} goes on from where it stopped")
         raise
     written()
-    checkpoints.close(complete=True)
+    undisturbed(finished)
 
 
 def _going_on(command: str) -> str:
