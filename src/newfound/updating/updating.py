@@ -47,36 +47,35 @@ def update(
 ) -> Result:
     """Let new texts join a run.
 
-        Parameters
-        ----------
-        result : Result
-            The run, after decisions; it is not changed, and its model is not needed.
-        new : Corpus
-            New texts. Some may have labels, of known or of further categories.
-        verbose : bool or None, default False
-            Whether to show progress; None shows it on a terminal.
-        stages : Stages, optional
-            Times the stages and shows their progress; overrides `verbose`.
+    Parameters
+    ----------
+    result : Result
+        The run, after decisions; it is not changed, and its model is not needed.
+    new : Corpus
+        New texts. Some may have labels, of known or of further categories.
+    verbose : bool or None, default False
+        Whether to show progress; None shows it on a terminal.
+    stages : Stages, optional
+        Times the stages and shows their progress; overrides `verbose`.
 
-        Returns
-        -------
-        Result
-            All texts, those of the run first: a run of the same lineage. Its `changes` list what
-            changed.
+    Returns
+    -------
+    Result
+        All texts, those of the run first: a run of the same lineage. Its `changes` list what
+        changed.
 
-        Examples
-        --------
-        >>> from newfound.config import RunConfig
-        >>> from newfound.config import RunConfig
-    from newfound.data.corpus import Corpus
-        >>> from newfound.pipeline import discover
-        >>> from newfound.updating import update
-        >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
-        >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
-        >>> result = discover(corpus, RunConfig(n_categories=2, effort="fast", device="cpu"))
-        >>> later = update(result, Corpus.from_lists(["where is my card"], ids=["5"]))
-        >>> len(later.corpus), [category.id for category in later.categories[:2]]
-        (5, ['c1', 'c2'])
+    Examples
+    --------
+    >>> from newfound.config import RunConfig
+    >>> from newfound.data.corpus import Corpus
+    >>> from newfound.pipeline import discover
+    >>> from newfound.updating import update
+    >>> texts = ["my card is lost", "card stolen", "book a flight", "cheap flights to Rome"]
+    >>> corpus = Corpus.from_lists(texts, ["card", None, None, None])
+    >>> result = discover(corpus, RunConfig(n_categories=2, effort="fast", device="cpu"))
+    >>> later = update(result, Corpus.from_lists(["where is my card"], ids=["5"]))
+    >>> len(later.corpus), [category.id for category in later.categories[:2]]
+    (5, ['c1', 'c2'])
     """
     if not result.categories:
         raise InputError("the run has no category; discover categories first")
