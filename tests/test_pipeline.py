@@ -90,6 +90,31 @@ def test_neither_the_order_of_rows_nor_threads_change_an_answer(
             np.testing.assert_array_equal(getattr(found, name)[place], getattr(first, name))
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("dpn", {"pretrain_epochs": 2, "epochs": 2}), ("sae", {"epochs": 1})],
+)
+def test_threads_do_not_change_an_answer_where_no_layer_is_trained(
+    method: str, settings: dict[str, int]
+) -> None:
+    rng = np.random.default_rng(0)
+    given = rng.integers(0, 30, 2000)
+    vectors = rng.normal(size=(30, 384))[given] + 3 * rng.normal(size=(2000, 384))
+    texts = [f"word{at} {' '.join(f'w{n}' for n in rng.integers(0, 400, 9))}" for at in given]
+    labels = [f"c{at}" if at < 20 and row % 3 == 0 else None for row, at in enumerate(given)]
+    corpus = Corpus.from_lists(texts, labels, vectors=None if method == "sae" else vectors)
+    config = RunConfig(method, n_categories=30, effort="fast", device="cpu")
+    before, answers = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            answers.append(pipeline.discover(corpus, config, settings=settings))
+    finally:
+        torch.set_num_threads(before)
+    for name in ("assigned", "probability", "fit", "training_features"):
+        np.testing.assert_array_equal(*(getattr(answer, name) for answer in answers))
+
+
 def test_map_positions_are_computed_once_on_first_use(result: Result) -> None:
     calls = []
 

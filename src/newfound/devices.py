@@ -4,6 +4,7 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -55,18 +56,32 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
+_AVAILABLE: ContextVar[int | None] = ContextVar("available threads", default=None)
+
+
 @contextmanager
 def one_thread(if_true: bool = True) -> Iterator[None]:
     """Compute with one thread inside the block, if so wished; restore the number afterwards.
 
-    Threads share a sum in parts, so its last digit depends on their number.
+    Threads share a sum in parts, so its last digit depends on their number. Work that each thread
+    does whole can use `available_threads` all the same.
     """
+    if not if_true:
+        yield
+        return
     before = torch.get_num_threads()
-    torch.set_num_threads(1 if if_true else before)
+    token = _AVAILABLE.set(available_threads())
+    torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        _AVAILABLE.reset(token)
+
+
+def available_threads() -> int:
+    """Return the number of torch's threads, in a block of `one_thread` that outside of it."""
+    return _AVAILABLE.get() or torch.get_num_threads()
 
 
 def plain() -> bool:

@@ -38,7 +38,7 @@ from newfound.describing.llm_names import Endpoint, names_from_endpoint
 from newfound.describing.text_map import map_positions
 from newfound.describing.tree import with_groups
 from newfound.describing.volume import with_volumes
-from newfound.devices import describe_environment, find_device, seeded
+from newfound.devices import describe_environment, find_device, one_thread, seeded
 from newfound.encoding.languages import language_notes
 from newfound.encoding.loading import Encoder, load_encoder
 from newfound.encoding.vectors.choice import find_frozen
@@ -158,9 +158,12 @@ def discover(
             vectors=vectors,
             validation_vectors=None if held is None else _vectors(frozen, held[0], stages, cache),
         )
-        fitted = method.fit(
-            task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
-        )
+        # One thread is fast enough where no layer of the encoder is trained, and the answer does
+        # not depend on the number of threads then.
+        with one_thread(not trains_layers(method_config)):
+            fitted = method.fit(
+                task, encoder, method_config, seed=config.seed, stages=stages, cache=cache
+            )
     notes += stages.notes[earlier:]
     chosen = {name: resolved["settings"][name] for name in settings or {}}
     model = Model(
@@ -370,10 +373,12 @@ def estimate(
             vectors=_task_vectors(frozen, counted, sample, config, method_config, stages, cache),
         )
         arguments: dict[str, Any] = {"seed": config.seed, "stages": stages, "cache": cache}
-        if method.estimate is not None:
-            return method.estimate(task, encoder, method_config, **arguments)
-        features = method.counting_features(task, encoder, method_config, **arguments)
-    with stages.stage("counting categories"):
+        independent = not trains_layers(method_config)
+        with one_thread(independent):
+            if method.estimate is not None:
+                return method.estimate(task, encoder, method_config, **arguments)
+            features = method.counting_features(task, encoder, method_config, **arguments)
+    with stages.stage("counting categories"), one_thread(independent):
         targets = torch.from_numpy(task.targets).to(features.device)
         return estimate_categories(features, targets, seed=config.seed)
 

@@ -294,3 +294,25 @@ def test_progress_is_written_at_most_once_per_second(tmp_path: Path) -> None:
             assert found is not None
             shares.add(found.position.share)
     assert len(shares) == 1 + 10
+
+
+def test_link_in_place_of_the_folder_is_not_followed(tmp_path: Path, keeping: None) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "a.checkpoint").write_text("mine")
+    (tmp_path / "u").symlink_to(theirs)
+    kept = opened(tmp_path / "u")
+    kept.compute("count", lambda: Kept(1))
+    assert not (tmp_path / "u").is_symlink()
+    assert [path.name for path in theirs.iterdir()] == ["a.checkpoint"]
+    kept.close(complete=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_half_removed_work_is_removed(tmp_path: Path, keeping: None) -> None:
+    kept = opened(tmp_path / "u")
+    kept.compute("count", lambda: Kept(1, {"drawn": torch.rand(3)}))
+    (tmp_path / "u" / "progress.json").unlink()  # an interrupt came while the work was removed
+    again = opened(tmp_path / "u")
+    again.close(complete=True)
+    assert list(tmp_path.iterdir()) == []

@@ -56,3 +56,16 @@ def test_update_refuses_what_it_cannot_do(
     same = small_run / "assignments.csv"
     message = refuse("update", small_run, same, "-o", tmp_path / "new")
     assert "there is no new text" in message
+
+
+def test_update_does_not_record_its_temporary_cache(
+    command: Command, small_run: Path, table: Path, tmp_path: Path
+) -> None:
+    found = []
+    for name in ("one", "two"):
+        done = command("update", small_run, table, "-o", tmp_path / name)
+        assert done.code == 0, done.err
+        found.append((tmp_path / name / "model" / "model.json").read_bytes())
+        for record in ("run.json", "model/model.json"):
+            assert '"cache": null' in (tmp_path / name / record).read_text()
+    assert found[0] == found[1]

@@ -1,5 +1,6 @@
 """Vectors on the command line: a .npy file beside the table, or a column of a Parquet table."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,22 @@ def test_run_says_where_the_vectors_are_from(command: Command, table: Path, tmp_
     done = command("discover", table, "-o", tmp_path / "run", *flags)
     assert "the vectors are given, so the encoder mpnet is not used" in done.err
     assert "vectors of the user (12 dimensions)" in (tmp_path / "run" / "run.json").read_text()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "shape"])
+def test_odd_files_of_vectors_are_refused(
+    kind: str, refuse: Refuse, table: Path, tmp_path: Path
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "odd.npy"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "shape":
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (64, -16), }"
+        header = header.ljust(117) + b"\n"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    said = refuse("discover", table, "-o", tmp_path / "run", "--vectors", path, *QUICK_FLAGS)
+    assert ("damaged" if kind == "shape" else "is not a regular file") in said
+    if kind != "shape":
+        glove = ["--method", "km-glove", "--set", f"vectors={path}", "--categories", "4"]
+        said = refuse("discover", table, "-o", tmp_path / "run", *glove)
+        assert f"the word vectors {path} cannot be read" in said

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from support.small_texts import QUICK, SmallTask, small_task
 from newfound import CategoryDiscoverer, InputError
 from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
-from newfound.decisions import Decision, Part, apply, read_log
+from newfound.decisions import Decision, Part, append, apply, read_decided, read_log
 from newfound.decisions.dissolving import without_categories
 from newfound.decisions.refitting import decided_corpus, refit
 from newfound.pipeline import discover
@@ -199,6 +200,67 @@ def test_refit_command_writes_a_run_and_closes_the_old_one(
     same = command("refit", run, "-o", run, "--force")
     assert "is the run itself" in same.err
     assert load_model(out, "cpu").ids.tolist() == found.ids.tolist()
+
+
+@pytest.mark.parametrize("name", ["refit", "update"])
+def test_decisions_during_long_work_are_carried_over(
+    name: str, result: Result, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out, new = tmp_path / "run", tmp_path / "next", tmp_path / "new.csv"
+    run.mkdir()
+    write_run(result, run)
+    new.write_text("text\nmy hotel trip please\nrain in the sun now\n")
+    rows = np.flatnonzero(result.labelled & (result.assigned == result.position["c1"]))
+    labelled = result.corpus.ids[rows[0]]
+    append(run, [Decision("accept", category="c3")])
+    later = [
+        Decision("rename", category="c4", name="Later"),
+        Decision("note", text="taken back"),
+        Decision("undo", line=3),
+        Decision("undo", line=1),
+        Decision("split", category="c1", parts=(Part((labelled,)),)),
+        Decision("rename", category="c5", name="Of the split"),
+    ]
+
+    def and_decide(*arguments: Any, **options: Any) -> Result:
+        append(run, later)
+        return discover(*arguments, **options)
+
+    module = "decisions.refitting" if name == "refit" else "updating.updating"
+    monkeypatch.setattr(f"newfound.{module}.discover", and_decide)
+    tables = [] if name == "refit" else [new]
+    done = command(name, run, *tables, "-o", out)
+    assert done.code == 0, done.err
+    assert f"made meanwhile were added to {out}" in done.err
+    decided, log, problems = read_decided(out)
+    assert not problems
+    assert [entry.action for entry in log.entries if isinstance(entry, Decision)] == [
+        "rename",
+        "split",
+    ]
+    assert decided.names[decided.position["c4"]] == "Later"
+    assert decided.names[decided.position["c3"]] == result.names[result.position["c3"]]
+    assert "line 5 of " in done.err
+    assert "computed with the decision that it takes back" in done.err
+    assert "line 7 of " in done.err
+    assert "c5 is a category that was split off meanwhile" in done.err
+    assert (read_log(run).refit is not None) == (name == "refit")
+
+
+def test_refit_of_a_read_only_run_succeeds_with_a_note(
+    result: Result, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "next"
+    run.mkdir()
+    write_run(result, run)
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise InputError("cannot write decisions.jsonl: Read-only file system")
+
+    monkeypatch.setattr("newfound.decisions.carrying_over.append", fail)
+    done = command("refit", run, "-o", out)
+    assert done.code == 0, done.err
+    assert f"Read-only file system; decide on {out} from now on, not on {run}" in done.err
 
 
 def test_estimator_refits(result: Result, tiny_encoder: str, task: SmallTask) -> None:

@@ -1,6 +1,7 @@
 """The feature cache gives the features, losses and gradients of the full model."""
 
 import dataclasses
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import torch
 from conftest import save_tiny_encoder
 
 from newfound.encoding.batching import tokenize
-from newfound.encoding.feature_cache import features_of, run_frozen
+from newfound.encoding.feature_cache import cache_folder, features_of, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import load_encoder
+from newfound.files.leftovers import FILE, make_temporary
 
 TEXTS = ["lost my card", "pay the bill please", "play a loud song", "rain", "cold warm day now"]
 
@@ -138,3 +140,14 @@ def test_cache_is_reused_and_memory_mapped_beyond_the_limit(
     run_frozen(model, tokens, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
     assert kept.exists()
+
+
+def test_temporary_caches_of_dead_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = make_temporary("cache", tmp_path, FILE)
+    (left / "old.features").write_text("old")
+    with cache_folder(None) as one, cache_folder(None) as other:
+        assert {path.name for path in tmp_path.iterdir()} == {Path(one).name, Path(other).name}
+    assert list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from support.small_texts import everything_under
 
 from newfound.errors import InputError
 from newfound.files import atomic, swapping, write_atomically, write_folder, write_json, write_text
-from newfound.files.leftovers import make_temporary
+from newfound.files.leftovers import is_free, make_temporary
+from newfound.files.swapping import is_empty
 
 
 def full_disk() -> OSError:
@@ -120,8 +122,14 @@ def whole(folder: Path) -> str | None:
     return next(iter(found.values()))
 
 
+def check_whole(folder: Path) -> None:
+    """Refuse folders that are not of this kind, as those of runs and models are refused."""
+    if not is_empty(folder) and not is_free(folder) and not (folder / "done").exists():
+        raise InputError("not such a folder")
+
+
 def write_whole(folder: Path, content: str) -> None:
-    with write_folder(folder, "done") as new:
+    with write_folder(folder, "done", check_whole) as new:
         (new / f"file of {content}").write_text(content)
         (new / "done").write_text(content)
 
@@ -130,10 +138,10 @@ def write_whole(folder: Path, content: str) -> None:
 def test_interrupt_at_any_line_loses_nothing(
     swap: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Raise at every line of the modules that swap folders, one line per trial."""
+    """Raise at every line that swaps folders and deletes the old one, one line per trial."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # slow
     folder = tmp_path / "run"
-    modules = {atomic.__file__, swapping.__file__}
+    modules = {atomic.__file__, swapping.__file__, shutil.__file__}
     if where == "inside":
         folder.mkdir()
         monkeypatch.chdir(folder)

@@ -1,11 +1,14 @@
 """Export: what is written is what Label Studio, Rasa and a CSV reader get back."""
 
 import csv
+import errno
 import json
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -343,3 +346,22 @@ def test_groups_are_exported_at_a_level(run: Result, tmp_path: Path, to: str) ->
         export_result(tree, out, to, level=3, force=True)
     with pytest.raises(InputError, match="from 0 to 0"):
         export_result(run, out, to, level=1, force=True)
+
+
+def test_full_disk_never_mixes_the_files_of_two_exports(
+    run: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.json"
+    export_result(run, out, "labelstudio")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write = Path.write_text
+
+    def full(path: Path, *arguments: Any, **options: Any) -> int:
+        if path.suffix == ".json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="No space left"):
+        export_result(run, out, "labelstudio", kind="known", force=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

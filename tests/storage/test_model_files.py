@@ -100,7 +100,10 @@ def test_run_folder_has_a_model(
 def test_saving_replaces_an_earlier_model(
     saved: tuple[CategoryDiscoverer, Path], task: SmallTask, copy: Path, tmp_path: Path
 ) -> None:
-    (copy / "left over").write_text("from before")
+    (copy / "thesis").write_text("years of work")
+    with pytest.raises(InputError, match=r"a file that is not of a model \(thesis\)"):
+        saved[0].save(copy)
+    (copy / "thesis").unlink()
     saved[0].save(copy)
     assert everything_under(tmp_path) == {"model", *(f"model/{name}" for name in FILES)}
     CategoryDiscoverer.load(copy)

@@ -78,6 +78,8 @@ def edit(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
         ("known", [["bank"]]),
         ("temperature", True),
         ("temperature", 10**400),
+        ("temperature", 1e-320),
+        ("temperature", 1e300),
         ("temperature", []),
         ("config", []),
         ("config", {"outside": "some"}),
@@ -261,3 +263,12 @@ def spoil(path: Path, name: str) -> None:
     arrays = {key: value.copy() for key, value in load_file(path).items()}
     arrays[name].flat[0] = np.nan
     save_file(arrays, path)
+
+
+@pytest.mark.parametrize("name", ["prototypes", "labelled_prototypes"])
+def test_prototypes_whose_squared_length_is_infinite(model: Path, name: str) -> None:
+    arrays = load_file(model / "prototypes.safetensors")
+    arrays[name] = arrays[name] / np.abs(arrays[name]).max() * np.float32(1e38)
+    save_file(arrays, model / "prototypes.safetensors")
+    reseal(model)
+    assert "too long" in refused(model)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from support.commands import Command, put_task
+from support.commands import Command, Refuse, put_task
 from support.sealing import reseal, unseal
 from support.small_texts import KNOWN, QUICK, SmallTask, everything_under, small_task
 
@@ -254,8 +254,7 @@ def test_folder_created_meanwhile_is_not_replaced(
 def test_file_added_to_a_run_meanwhile_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    for name in ("run.json", "notes from before"):
-        (folder / name).write_text("{}")
+    (folder / "run.json").write_text("{}")
     with new_run(folder, force=True) as new:  # what newfound itself adds does not count
         (new / "run.json").write_text("[]")
         for name in ("report.html", "check.json"):
@@ -271,6 +270,25 @@ def test_file_added_to_a_run_meanwhile_is_kept(tmp_path: Path) -> None:
         add()
     assert everything_under(folder) == {"run.json", "thesis"}
     assert everything_under(tmp_path / "run-2") == {"run.json"}
+
+
+@pytest.mark.parametrize("name", ["thesis", "model/thesis"])
+def test_run_with_a_foreign_file_is_not_replaced(
+    name: str,
+    refuse: Refuse,
+    small_run: Path,
+    task: SmallTask,
+    flags: list[str],
+    tmp_path: Path,
+) -> None:
+    table = put_task(tmp_path / "t.csv", task)
+    run = shutil.copytree(small_run, tmp_path / "run")
+    (run / ".report.html.abcdefgh.newfound-file").mkdir()  # of a killed process
+    (run / ".DS_Store").touch()
+    check_run_folder(run, force=True)
+    (run / name).write_text("years of work")
+    expected = f"the run {run} has a file that is not of a run ({name}), which would be deleted"
+    assert expected in refuse("discover", table, "-o", run, "--force", *flags)
 
 
 def test_two_writers_of_one_run_are_refused(

@@ -50,6 +50,27 @@ def test_full_disk_is_refused_before_the_work_begins(
     assert "has only 0.0 MB left; free space or choose another place" in said
 
 
+@pytest.mark.parametrize("name", ["refit", "update"])
+def test_full_disk_is_refused_before_a_run_is_continued(
+    refuse: Refuse,
+    disk: Any,
+    small_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("newfound.decisions.refitting.discover", never)
+    monkeypatch.setattr("newfound.updating.updating.estimate", never)
+    (tmp_path / "new.csv").write_text("text\nmy hotel trip please\n")
+    disk(10_000)
+    tables = [] if name == "refit" else [tmp_path / "new.csv"]
+    said = refuse(name, small_run, *tables, "-o", tmp_path / "next")
+    assert said.startswith("the run needs about 0.")
+
+
 def test_estimate_is_close_to_what_a_run_takes(
     small_run: Path, task: SmallTask, tiny_encoder: str
 ) -> None:

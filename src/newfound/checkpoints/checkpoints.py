@@ -18,7 +18,7 @@ from newfound.checkpoints.pieces import (
 )
 from newfound.checkpoints.progress import PROGRESS, Position, read_unfinished, write_progress
 from newfound.errors import DamagedFileError
-from newfound.files.swapping import remove
+from newfound.files.leftovers import remove
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -103,6 +103,8 @@ class Checkpoints:
             return
         self._fingerprint = dict(fingerprint)
         try:
+            if self.folder.is_symlink():  # somebody else's: not to be followed
+                self.folder.unlink()
             self.folder.mkdir(parents=True, exist_ok=True)
             self._open = True
             self._check_earlier(self.folder)

@@ -60,6 +60,8 @@ COMMANDS = (
     completion,
 )
 
+TERMINATED = 128 + signal.SIGTERM  # exit code
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line and suggests a name for a misspelt one."""
@@ -145,9 +147,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f"{what}{error.strerror or error}")
         _drop_output()
         return 2
-    except KeyboardInterrupt as interrupt:  # the message states what was written
-        _complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
+    except KeyboardInterrupt as interrupt:
+        _complain(f"interrupted; {_written(options, interrupt) or 'nothing was written'}")
         return 130
+    except SystemExit as stop:
+        if stop.code == TERMINATED:
+            _complain("; ".join(filter(None, ("terminated", _written(options, stop)))))
+        raise
+
+
+def _written(options: argparse.Namespace, interrupt: BaseException) -> str:
+    """Return what an interrupted command wrote, as far as it is known."""
+    if hasattr(options, "written"):
+        return f"{options.written} was written"
+    message = str(interrupt) if isinstance(interrupt, KeyboardInterrupt) else ""
+    return message or "; ".join(getattr(interrupt, "__notes__", ()))
 
 
 def _without_keys(arguments: Sequence[str]) -> Iterator[str]:

@@ -31,6 +31,11 @@ class Output:
         self.quiet: bool = getattr(options, "quiet", False)
         self.verbose: bool = getattr(options, "verbose", False)
         self.json: bool = getattr(options, "json", False)
+        self._options = options
+
+    def written(self, path: Path) -> None:
+        """Remember what is complete; the message of an interrupt from now on says so."""
+        self._options.written = path
 
     def notes(self, notes: Iterable[str]) -> None:
         """Print notes, unless --quiet is given."""

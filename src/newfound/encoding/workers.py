@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
+from newfound.devices import available_threads
 from newfound.progress import Advance
 
 MAX_WORKERS = 32  # more would wait for Python's global interpreter lock
@@ -49,7 +50,7 @@ def run_batches(
         if advance:
             advance(done)
 
-    threads = torch.get_num_threads()
+    threads, before = available_threads(), torch.get_num_threads()
     if device.type != "cpu" or threads == 1:
         for rows in batches[skip:]:
             report(infer(rows))
@@ -60,4 +61,4 @@ def run_batches(
             for done in pool.map(infer, batches[skip:]):
                 report(done)
     finally:
-        torch.set_num_threads(threads)  # new threads would inherit the workers' setting
+        torch.set_num_threads(before)  # new threads would inherit the workers' setting

@@ -1,6 +1,6 @@
 """Files and folders: written whole or not at all, read and checked."""
 
-from newfound.files.atomic import write_atomically, write_folder
+from newfound.files.atomic import write_alone, write_atomically, write_folder
 from newfound.files.json_files import (
     check_fields,
     check_items,
@@ -26,6 +26,7 @@ __all__ = [
     "read_regular",
     "read_steadily",
     "without_nan",
+    "write_alone",
     "write_atomically",
     "write_folder",
     "write_json",

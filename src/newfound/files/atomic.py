@@ -8,19 +8,22 @@ from pathlib import Path
 
 from newfound.errors import InputError, PlaceTakenError
 from newfound.files import swapping
-from newfound.files.leftovers import make_temporary, temporary_for_file
+from newfound.files.leftovers import make_temporary, remove, temporary_for_file
 from newfound.files.locks import lock_path, undisturbed, writer_lock
 from newfound.files.syncing import sync_file, sync_folder, sync_tree
 
 
 @contextmanager
-def write_atomically(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path; rename it to `path` when the block succeeds.
 
     Parameters
     ----------
     path : Path
-        File to write; an existing one is replaced.
+        File to write.
+    replace : bool, default True
+        Whether an existing file is replaced. Otherwise the new file gets another name if there is
+        one at the end.
 
     Yields
     ------
@@ -29,19 +32,85 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
     Raises
     ------
+    PlaceTakenError
+        If the new file got another name.
     InputError
         If the file cannot be written.
     """
+    own: swapping.Identity | None = None
     try:
         with temporary_for_file(path) as folder:
             temporary = folder / path.name
             yield temporary
             temporary.chmod(0o666 & ~_umask())  # some writers make a private file
             sync_file(temporary)
-            os.replace(temporary, path)
+            own = swapping.identity(temporary)
+            if replace:
+                os.replace(temporary, path)
+            else:
+                _name(temporary, path)
             sync_folder(path.parent)
     except OSError as error:
         raise InputError(cannot_write(path, error)) from error
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        _note(interrupt, path, own is not None and swapping.identity(path) == own)
+        raise
+
+
+@contextmanager
+def write_alone(path: Path, *, replace: bool) -> Iterator[Path]:
+    """Write a file as `write_atomically` does, but only one process at a time.
+
+    Parameters
+    ----------
+    path : Path
+    replace : bool
+        Whether an existing file is replaced.
+
+    Yields
+    ------
+    Path
+        Temporary file of the same name.
+
+    Raises
+    ------
+    InputError
+        Also if another process is writing the file.
+    """
+    try:
+        with (
+            writer_lock(lock_path(path, False), path),
+            write_atomically(path, replace=replace) as temporary,
+        ):
+            yield temporary
+    except OSError as error:
+        raise InputError(cannot_write(path, error)) from error
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give a complete file its name; if the name is taken, give it another one and say so."""
+    names = itertools.chain([path], _other_names(path))
+    for name in names:
+        try:
+            os.link(temporary, name)
+        except FileExistsError:
+            continue
+        except OSError:  # the file system has no second names
+            if os.path.lexists(name):
+                continue
+            os.replace(temporary, name)
+        if name == path:
+            return
+        raise PlaceTakenError(
+            f"{path} was created by another program meanwhile, so it is not replaced; the new file "
+            f"is {name}"
+        )
+
+
+def _other_names(path: Path) -> Iterator[Path]:
+    """Yield names like that of a file or folder, with a number."""
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 @contextmanager
@@ -100,9 +169,8 @@ def write_folder(
     except InputError as error:
         # The user does not know the name of the temporary folder.
         raise type(error)(str(error).replace(str(writing.new), str(folder))) from error
-    except KeyboardInterrupt as interrupt:
-        if writing.done():
-            raise KeyboardInterrupt(f"{folder} was written") from interrupt
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        _note(interrupt, folder, writing.done())
         raise
     finally:
         for parent in [] if writing.done() else made:
@@ -126,6 +194,7 @@ class _Writing:
         self.new = place  # until there is a temporary folder
         self.own: swapping.Identity | None = None
         self.names: set[str] = set()
+        self.replaced: bool | None = None  # None until it is certain
 
     def begin(self) -> None:
         """Create the temporary folder."""
@@ -157,6 +226,8 @@ class _Writing:
 
     def done(self) -> bool:
         """Return whether the new folder is in its place."""
+        if self.replaced is not None:
+            return self.replaced
         if self.own is None:
             return False
         if self.inside:
@@ -172,19 +243,25 @@ class _Writing:
             swapping.swap_back(self.place, self.new, self.own)
 
     def clean_up(self) -> None:
-        """Remove the temporary folder, and the old one if it has been replaced."""
+        """Remove the temporary folder, and the old one if it has been replaced.
+
+        Whether the new folder stays is decided once: after an interrupt while the old one is being
+        deleted, there is nothing left that could be put back.
+        """
         if self.own is None:  # an interrupt may have come right after the folder was created
             swapping.remove_new(self.place, self.inside)
             return
         aside = swapping.aside_of(self.new)
-        old = aside if aside.is_dir() else self.new
-        if not self.done() or (old.is_dir() and not self._may_go(old)):
-            self.undo()
-        if self.done():
-            swapping.remove(aside)
+        if self.replaced is None:
+            old = aside if aside.is_dir() else self.new
+            if not self.done() or (old.is_dir() and not self._may_go(old)):
+                self.undo()
+            self.replaced = self.done()
+        if self.replaced:
+            remove(aside)
         elif aside.is_dir():  # its name is taken by another program
             os.rename(aside, self._free_name())
-        swapping.remove(self.new)
+        remove(self.new)
 
     def _may_go(self, old: Path) -> bool:
         """Return whether the old folder may be removed; an interrupt may have come before that."""
@@ -204,6 +281,11 @@ class _Writing:
 
 def _replaceable(folder: Path) -> None:
     """Accept any folder."""
+
+
+def _note(interrupt: BaseException, path: Path, written: bool) -> None:
+    """Let an interrupt tell what was written; what was inside a temporary folder does not count."""
+    interrupt.__notes__ = [f"{path} was written"] if written else []
 
 
 def _umask() -> int:

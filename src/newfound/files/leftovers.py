@@ -43,6 +43,11 @@ def is_beside(entry: str, name: str) -> bool:
     return any(_pattern(name, ending).fullmatch(entry) for ending in ("", OLD))
 
 
+def is_temporary_file(entry: str) -> bool:
+    """Return whether `entry` is the name of a folder in which this package writes a file."""
+    return _pattern("", FILE).fullmatch(entry) is not None
+
+
 def is_free(folder: Path) -> bool:
     """Return whether a folder has no entries but those that this package keeps for it."""
     name = folder.resolve().name
@@ -83,7 +88,7 @@ def temporary_for_file(path: Path) -> Iterator[Path]:
                 yield folder
                 return
         finally:
-            undisturbed(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+            undisturbed(functools.partial(remove, folder))
 
 
 def _remove_dead(place: Path) -> None:
@@ -91,4 +96,17 @@ def _remove_dead(place: Path) -> None:
     for folder in find_temporary("", place, FILE):
         with suppress(OSError), folder_lock(folder) as held:  # OSError: removed meanwhile
             if held:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder as far as possible."""
+    if path.is_dir() and not path.is_symlink():
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except OSError as error:
+            # An interrupt while rmtree closes a folder becomes the error of closing it twice.
+            if error.__context__ is not None and not isinstance(error.__context__, Exception):
+                raise error.__context__ from None
+    else:
+        path.unlink(missing_ok=True)

@@ -12,11 +12,10 @@ does so for a process that has been killed.
 import errno
 import functools
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from newfound.files.leftovers import OLD, find_temporary, is_beside
+from newfound.files.leftovers import OLD, find_temporary, is_beside, remove
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
@@ -166,11 +165,3 @@ def remove_new(place: Path, inside: bool) -> None:
     """Remove all folders that would have been `place`; the caller holds the writer's lock."""
     for left in find_temporary(place.name, place if inside else place.parent):
         remove(left)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder as far as possible."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

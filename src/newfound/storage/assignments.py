@@ -113,7 +113,9 @@ def read_assignments(
     """Read and check the content of the table at `path`; errors name the row."""
     table = _read_columns(content, path)
     if path.suffix == ".csv" and not raw_cells:
-        table = {name: list(map(unprotected, column)) for name, column in table.items()}
+        table = {
+            unprotected(name): list(map(unprotected, column)) for name, column in table.items()
+        }
     by_name = {c.name: position for position, c in enumerate(categories)}
     assigned = _assigned(table, path, categories)
     # If a known and a novel category have the same name, a prediction with that name means the

@@ -13,7 +13,8 @@ import numpy as np
 
 from newfound.data.tables import TableWriter
 from newfound.errors import InputError
-from newfound.files import write_text
+from newfound.files import write_atomically, write_text
+from newfound.files.syncing import sync_file
 from newfound.result import Result
 from newfound.versions import __version__
 from newfound.wording import plural, suggestion
@@ -275,8 +276,14 @@ def _write_labelstudio(chosen: Selection, out: Path) -> list[str]:
         "  </Choices>\n"
         "</View>\n"
     )
-    write_text(out.with_suffix(".xml"), config)
-    write_text(out, content)
+    # Both are complete before the first replaces an old file, so that they always fit each other.
+    with (
+        write_atomically(out.with_suffix(".xml")) as config_file,
+        write_atomically(out) as task_file,
+    ):
+        for file, text in ((config_file, config), (task_file, content)):
+            file.write_text(text, encoding="utf-8")
+            sync_file(file)
     if len(tasks) > MOST_TASKS or len(content.encode()) > MOST_BYTES:
         notes.append(
             f"Label Studio imports files of at most {MOST_TASKS:,} tasks or "

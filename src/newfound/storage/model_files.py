@@ -1,6 +1,5 @@
 """A model on disk: safetensors and JSON; nothing is unpickled."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -33,6 +32,7 @@ from newfound.files import (
 from newfound.files.manifest import parse_manifest
 from newfound.model import Model
 from newfound.storage.categories import categories_from
+from newfound.storage.contents import foreign_to_model
 from newfound.storage.fit_reference import FIT_REFERENCE, parse_reference, save_reference
 from newfound.storage.formats import (
     AGAIN,
@@ -62,6 +62,8 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
     "categories": list,
 }
 PROTOTYPES = "prototypes.safetensors"
+# Below the one and beyond the other, distances and probabilities mean nothing.
+LEAST, MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def save_model(model: Model, folder: Path) -> None:
@@ -107,7 +109,13 @@ def save_model(model: Model, folder: Path) -> None:
 def _check_target(folder: Path) -> None:
     """Raise InputError if the folder has other contents than a model."""
     if folder.is_dir() and (folder / "model.json").is_file():
-        return
+        foreign = foreign_to_model(folder)
+        if foreign is None:
+            return
+        raise InputError(
+            f"{folder} has a file that is not of a model ({foreign}), which would be deleted; move "
+            "it away or choose another name"
+        )
     if folder.exists() and not (folder.is_dir() and is_free(folder)):
         raise InputError(f"{folder} exists and is not a model of newfound; choose another name")
 
@@ -172,7 +180,7 @@ def _read_model(files: CheckedFolder, about: dict[str, Any], device: torch.devic
     check_items(about["known"], str, "model.json, known")
     if about["kind"] not in FEATURE_MAPS:
         raise DamagedFileError(f"model.json: the kind {about['kind'][:40]!r} does not exist")
-    if not 0 < about["temperature"] <= sys.float_info.max:
+    if not LEAST <= about["temperature"] <= MOST:
         found = str(about["temperature"])[:40]
         raise DamagedFileError(f"model.json: the temperature cannot be {found}")
     _check_marking(about["config"])
@@ -232,12 +240,19 @@ def _check_features(
             raise DamagedFileError(f"{name} of shape {arrays[name].shape}, not {(rows, width)}")
         if name in arrays:
             check_finite_array(arrays[name], f"{PROTOTYPES}: {name}")
+            _check_lengths(arrays[name], f"{PROTOTYPES}: {name}")
     # Without an encoder, texts without a known word have zeros as features, and so may prototypes.
     encoder = feature_map.kind in (EncoderFeatures.kind, VectorFeatures.kind)
     if not prototypes.any() and (encoder or len(prototypes) > 1):
         raise DamagedFileError(f"{PROTOTYPES}: all prototypes are zero")
     if not np.isfinite(features).all() or (encoder and not features.any()):
         raise DamagedFileError("its features are zero or not finite")
+
+
+def _check_lengths(vectors: np.ndarray, where: str) -> None:
+    """Raise DamagedFileError if a squared length, or the squared distance of two, is infinite."""
+    if 4 * np.square(vectors, dtype=np.float64).sum(1).max(initial=0) > MOST:
+        raise DamagedFileError(f"{where} has vectors that are too long")
 
 
 def _check_marking(config: dict[str, Any]) -> None:

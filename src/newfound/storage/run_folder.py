@@ -12,7 +12,6 @@
 """
 
 import json
-import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from newfound.files import (
     CheckedFolder,
     check_fields,
     check_items,
-    is_beside,
     is_free,
     read_steadily,
     without_nan,
@@ -39,23 +37,11 @@ from newfound.files import (
 from newfound.result import Result
 from newfound.storage.assignments import TABLES, own_names, read_assignments, write_assignments
 from newfound.storage.categories import categories_from, write_categories
+from newfound.storage.contents import DECISIONS, HISTORY, READ_BACK, foreign_to_run
 from newfound.storage.formats import MODEL_MANIFEST, RUN_FORMAT, damage_reported, open_run
 from newfound.storage.lineage import lineage_from, lineage_record
 from newfound.versions import __version__
 
-HISTORY = "history.jsonl"
-DECISIONS = "decisions.jsonl"  # written by `newfound.decisions`; not a part of the immutable run
-READ_BACK = ("run.json", "categories.json", HISTORY)  # listed in the manifest, with the table
-# All that commands write into a run folder.
-WRITTEN = {
-    *READ_BACK,
-    *TABLES,
-    "categories.csv",
-    "check.json",
-    "manifest.json",
-    "model",
-    "report.html",
-}
 NONE = type(None)
 NUMBER = (int, float, NONE)  # JSON has null for NaN and infinity
 # The fields of run.json that are read.
@@ -95,6 +81,12 @@ def check_run_folder(folder: Path, force: bool) -> None:
             f"the run {folder} has decisions of a person ({DECISIONS}), which would be lost; "
             "choose another name, or move that file away"
         )
+    foreign = foreign_to_run(folder)
+    if foreign is not None:
+        raise InputError(
+            f"the run {folder} has a file that is not of a run ({foreign}), which would be "
+            "deleted; move it away or choose another name"
+        )
 
 
 def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
@@ -116,23 +108,7 @@ def new_run(folder: Path, force: bool) -> AbstractContextManager[Path]:
         It yields the path of an empty folder.
     """
     check_run_folder(folder, force)
-    before = _names(folder)
-
-    def check(found: Path) -> None:
-        check_run_folder(found, force)
-        added = _names(found) - before - WRITTEN
-        if added:
-            raise InputError(f"{found} has a new file that is not of a run: {min(added)}")
-
-    return write_folder(folder, "run.json", check)
-
-
-def _names(folder: Path) -> set[str]:
-    """Return the names in a folder, without those that writing it creates."""
-    if not folder.is_dir():
-        return set()
-    name = folder.resolve().name
-    return {entry for entry in os.listdir(folder) if not is_beside(entry, name)}
+    return write_folder(folder, "run.json", lambda found: check_run_folder(found, force))
 
 
 def write_run(

@@ -20,6 +20,7 @@ categories, not with all texts so far:
 
 from dataclasses import replace
 
+from newfound.config import RunConfig
 from newfound.data.corpus import Corpus
 from newfound.decisions.refitting import config_of
 from newfound.encoding.feature_cache import cache_folder
@@ -102,6 +103,13 @@ def update(
     )
 
 
+def planned(result: Result, new: Corpus) -> tuple[Corpus, RunConfig]:
+    """Return all texts of an update and its configuration, to check them before the work."""
+    _check_vectors(result)
+    corpus = joined(result.corpus, new_rows(result.corpus, new)[0])
+    return corpus, config_of(result, corpus)[0]
+
+
 def _check_vectors(result: Result) -> None:
     """Raise InputError if the vectors of the run's texts are needed and not there."""
     if str(result.config.get("encoder")).startswith(GIVEN) and result.corpus.vectors is None:
@@ -130,6 +138,16 @@ def _discover_part(result: Result, corpus: Corpus, part: Part, stages: Stages) -
             for some in (texts.take(part.counted), texts)
         ]
         number = max(round(sum(counts) / 2), len(texts.known))
-        return discover(
+        found = discover(
             texts, replace(config, n_categories=number), settings=settings, stages=stages
         )
+    return _with_cache(found, result.config.get("cache"))
+
+
+def _with_cache(result: Result, cache: str | None) -> Result:
+    """Return the result with another cache in its configuration than the temporary one."""
+    config, model = {**result.config, "cache": cache}, result.model
+    if model is not None:
+        parameters = {**model.parameters, "cache": cache}
+        model = replace(model, config={**model.config, "cache": cache}, parameters=parameters)
+    return replace(result, config=config, model=model)

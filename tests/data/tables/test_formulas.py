@@ -10,7 +10,9 @@ from support.commands import Command, rows_of
 from support.small_texts import SmallTask
 
 from newfound.data.tables import read_tables, stream_table
+from newfound.data.tables.delimited import open_delimited
 from newfound.data.tables.formulas import protected, unprotected
+from newfound.storage.run_folder import read_run
 
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1")
 HARMLESS = ("1+1", "a=b", "'quoted'", "", " ", "user@example", "'", "''")
@@ -54,8 +56,8 @@ def test_commands_protect_formulas_and_give_the_original_back(
 ) -> None:
     table, run, out = tmp_path / "t.csv", tmp_path / "run", tmp_path / "out.csv"
     labels = [f"@{label}" if label else "" for label in task.labels]
-    rows = [f"={text},{label}" for text, label in zip(task.texts, labels, strict=True)]
-    table.write_text("\n".join(["text,label", *rows]) + "\n")
+    rows = [f"={text},{label},1,2" for text, label in zip(task.texts, labels, strict=True)]
+    table.write_text("\n".join(["text,label,=x,@y", *rows]) + "\n")
     for arguments in (
         ["discover", table, "-o", run, *flags, "--categories", "4"],
         ["predict", run, table, "-o", out],
@@ -69,6 +71,10 @@ def test_commands_protect_formulas_and_give_the_original_back(
         options: dict[str, Any] = {"raw_cells": bool(more), "text_column": "text"}
         read = [t for chunk in stream_table(path, **options) for t in chunk.texts]
         assert sorted(read) == sorted(f"={text}" for text in task.texts)
+    for path in (run / "assignments.csv", out):
+        assert {f"{start[:-1]}=x", f"{start[:-1]}@y"} <= set(rows_of(path)[0])
+        assert {"=x", "@y"} <= set(open_delimited(path, ",", raw_cells=bool(more)).columns)
+    assert {"=x", "@y"} <= set(read_run(run).corpus.columns)
     written = (run / "categories.csv").read_text()
     assert (",@bank" in written) == bool(more)
     assert '"name": "@bank"' in (run / "categories.json").read_text()

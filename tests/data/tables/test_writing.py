@@ -207,3 +207,34 @@ def test_wrong_calls_raise(tmp_path: Path) -> None:
             table.write({"a": ["x"], "b": []})
         table.write({"b": ["y"], "a": ["x"]})
     assert (tmp_path / "t.csv").read_text() == "a,b\nx,y\n"
+
+
+def write_while_another_does(path: Path) -> None:
+    with TableWriter(path, {"id": str}, replace=False) as table:
+        table.write({"id": ["mine"]})
+        path.write_text("theirs")
+
+
+def test_file_of_another_program_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for number in (2, 3):
+        with pytest.raises(InputError, match=rf"a\.csv was created .* is .*a-{number}\.csv$"):
+            write_while_another_does(path)
+        assert path.read_text() == "theirs"
+        assert (tmp_path / f"a-{number}.csv").read_text() == "id\nmine\n"
+    with TableWriter(path, {"id": str}, replace=True) as table:
+        table.write({"id": ["mine"]})
+    assert path.read_text() == "id\nmine\n"
+    assert {each.name for each in tmp_path.iterdir()} == {"a.csv", "a-2.csv", "a-3.csv"}
+
+
+def test_second_writer_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    with TableWriter(path, {"id": str}, replace=True) as table:
+        table.write({"id": ["mine"]})
+        with (
+            pytest.raises(InputError, match=r"another process is writing .*a\.csv; wait"),
+            TableWriter(path, {"id": str}, replace=True),
+        ):
+            raise AssertionError
+    assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]

@@ -95,6 +95,7 @@ def run(options: argparse.Namespace) -> None:
         from newfound.storage.check_file import write_check
 
         write_check(found, out, command=options.command_line)
+        output.written(out)
     value: dict[str, Any] = {
         **found.to_dict(),
         "out": None if out is None else str(out),

@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from newfound.cli.inputs import (
 )
 from newfound.cli.output import Output, category_table, run_value
 from newfound.errors import InputError, PlaceTakenError
+from newfound.files.locks import undisturbed
 from newfound.wording import plural
 
 if TYPE_CHECKING:
@@ -135,8 +136,9 @@ def discover_corpus(
         resume=not options.no_resume,
         note=lambda note: output.notes([note]),
     )
+    written = partial(output.written, options.out)
     # The folder is created first, so that a place that cannot be written to fails at once.
-    with _kept_until_complete(checkpoints, output), new_run(options.out, force) as folder:
+    with _kept_until_complete(checkpoints, written), new_run(options.out, force) as folder:
         result = pipeline.discover(
             corpus, config, settings=settings, validation=held, stages=stages, engine=engine
         )
@@ -175,29 +177,30 @@ def _engine(options: argparse.Namespace) -> "Engine | None":
 
 
 @contextmanager
-def _kept_until_complete(checkpoints: Checkpoints, output: Output) -> Iterator[None]:
+def _kept_until_complete(checkpoints: Checkpoints, written: Callable[[], None]) -> Iterator[None]:
     """Delete unfinished work when the block is complete; otherwise keep it and say so."""
     place = checkpoints.folder
     made = [] if place is None else [parent for parent in place.parents if not parent.exists()]
+    finished = partial(checkpoints.close, complete=True)
     try:
         yield
     except PlaceTakenError:
-        checkpoints.close(complete=True)
+        undisturbed(finished)
         raise
     except BaseException as error:
-        checkpoints.close(complete=False)
+        # An interrupt has a note if the run was in its place by then.
+        stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+        complete = stopped and bool(getattr(error, "__notes__", ()))
+        checkpoints.close(complete=complete)
         for parent in made:  # the run folder leaves them while they hold unfinished work
             with suppress(OSError):
                 parent.rmdir()
-        if checkpoints.holds_work:
+        if checkpoints.holds_work and not complete:
             without = "" if checkpoints.resume else " without --no-resume"
-            advice = f"the same command{without} goes on from where it stopped"
-            if isinstance(error, KeyboardInterrupt):  # the command prints its message
-                raise KeyboardInterrupt(advice) from None
-            if isinstance(error, SystemExit):
-                output.problem(f"newfound: terminated; {advice}")
+            error.add_note(f"the same command{without} goes on from where it stopped")
         raise
-    checkpoints.close(complete=True)
+    written()
+    undisturbed(finished)
 
 
 def _going_on(command: str) -> str:

@@ -107,6 +107,7 @@ def run(options: argparse.Namespace) -> None:
             raw_cells=options.raw_cells,
             force=options.force,
         )
+    output.written(options.out)
     output.notes(notes)
     texts = plural(len(chosen.texts), "text")
     categories = plural(len(chosen.names), "category", "categories")

@@ -95,7 +95,9 @@ def run(options: argparse.Namespace) -> int | None:
     }
     # Made first, because it rejects an unknown file type.
     ours = prediction_columns()
-    writer = None if out is None else TableWriter(out, ours, raw_cells=options.raw_cells)
+    writer = None
+    if out is not None:
+        writer = TableWriter(out, ours, raw_cells=options.raw_cells, replace=options.force)
     if out is not None and out.exists() and not options.force:
         raise InputError(f"{out} exists; replace it with --force or choose another name")
     chosen = model_options(options)
@@ -150,6 +152,7 @@ def run(options: argparse.Namespace) -> int | None:
     if table is not None and (file or column):
         vectors = _vectors(table, file, column)
     _write(tally.counted(predicted(model, chunks, vectors)), writer, table, output)
+    output.written(writer.path)
     # Some notes are known only after the last row.
     late = [note for note in (table.notes if table else []) if note not in notes] + model.notes()
     output.notes(late)

@@ -51,16 +51,23 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Refit a run and write the new run folder."""
-    from newfound.decisions import Decision, append, apply, now, read_log
-    from newfound.decisions.refitting import change_lines, refit
+    from newfound.decisions import apply, read_log
+    from newfound.decisions.carrying_over import carry_over
+    from newfound.decisions.refitting import change_lines, config_of, refit
+    from newfound.files import read_steadily
     from newfound.report import write_report
     from newfound.storage.run_folder import check_run_folder, new_run, read_run, write_run
+    from newfound.storage.space import check_run_space
 
     output = Output(options)
     if options.out.resolve() == options.folder.resolve():
         raise InputError(f"{options.out} is the run itself; choose another name for the new run")
     check_run_folder(options.out, options.force)
-    result, log = read_run(options.folder), read_log(options.folder)
+    result, log = read_steadily(
+        options.folder,
+        lambda: (read_run(options.folder), read_log(options.folder)),
+        unchanged=True,
+    )
     if hasattr(options, "vectors"):
         from newfound.data.tables.vectors import table_vectors
 
@@ -71,6 +78,8 @@ def run(options: argparse.Namespace) -> None:
         result = replace(result, config={**result.config, "device": options.device})
     if log.refit is not None:
         output.notes([f"{options.folder} was refitted before, into {log.refit[1].run}"])
+    decided, _ = apply(result, log.entries)
+    check_run_space(options.out, result.corpus, config_of(decided, result.corpus)[0])
     stages = output.stages()
     with new_run(options.out, options.force) as folder:
         refitted, problems = refit(result, log.entries, stages=stages)
@@ -80,9 +89,10 @@ def run(options: argparse.Namespace) -> None:
         with stages.stage("writing the run"):
             write_run(refitted, folder, table_format=options.format)
             write_report(refitted, folder / "report.html", name=str(options.out))
-    # From now on, decisions on the old run would be lost on the new one.
-    append(options.folder, [Decision("refit", run=str(options.out), time=now())])
-    decided, _ = apply(result, log.entries)
+    output.written(options.out)
+    late = carry_over(options.folder, log, decided, options.out, refitted, close=True)
+    output.notes(late)
+    refitted = replace(refitted, notes=(*refitted.notes, *late))
     value = {**run_value(options.out, refitted), "changes": refitted.changes}
     lines = [
         category_table(refitted.categories),

@@ -12,6 +12,7 @@ from newfound.cli.flags import (
 )
 from newfound.cli.output import Output
 from newfound.errors import InputError
+from newfound.files import write_atomically
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,7 +39,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the report of a run."""
-    from newfound.decisions import read_decided
+    from newfound.decisions import read_decided, read_log
     from newfound.report import write_report
     from newfound.storage.check_file import NAME, read_check
 
@@ -49,10 +50,15 @@ def run(options: argparse.Namespace) -> None:
     path = options.folder / "report.html" if out is None else out
     stages = output.stages()
     with stages.stage("reading the run"):
-        result, _, problems = read_decided(options.folder)
+        result, log, problems = read_decided(options.folder)
         kept = options.folder / NAME
         check = read_check(kept) if kept.is_file() else None
     output.notes(map(str, problems))
-    with stages.stage("writing the report"):
-        write_report(result, path, name=str(options.folder), check=check)
+    with stages.stage("writing the report"), write_atomically(path) as temporary:
+        write_report(result, temporary, name=str(options.folder), check=check)
+        if out is None and read_log(options.folder).run != log.run:
+            raise InputError(
+                f"{options.folder} was replaced while its report was made; run the command again"
+            )
+    output.written(path)
     output.result({"run": str(options.folder), "report": str(path)}, f"Open {path}")

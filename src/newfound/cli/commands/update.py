@@ -56,20 +56,23 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Update a run and write the new run folder."""
     from newfound.decisions import read_decided
+    from newfound.decisions.carrying_over import carry_over
     from newfound.report import write_report
     from newfound.storage.run_folder import check_run_folder, new_run, write_run
-    from newfound.updating import describe_changes, update
+    from newfound.storage.space import check_run_space
+    from newfound.updating import describe_changes, planned, update
 
     output = Output(options)
     if options.out.resolve() == options.folder.resolve():
         raise InputError(f"{options.out} is the run itself; choose another name for the new run")
     check_run_folder(options.out, options.force)
-    result, _, problems = read_decided(options.folder)
+    result, log, problems = read_decided(options.folder)
     new, notes = read_corpus(options)
     if hasattr(options, "device"):
         result = replace(result, config={**result.config, "device": options.device})
     notes = [*map(str, problems), *notes]
     output.notes(notes)
+    check_run_space(options.out, *planned(result, new))
     stages = output.stages()
     with new_run(options.out, options.force) as folder:
         updated = update(result, new, stages=stages)
@@ -78,6 +81,10 @@ def run(options: argparse.Namespace) -> None:
         with stages.stage("writing the run"):
             write_run(updated, folder, table_format=options.format, raw_cells=options.raw_cells)
             write_report(updated, folder / "report.html", name=str(options.out))
+    output.written(options.out)
+    late = carry_over(options.folder, log, result, options.out, updated, close=False)
+    output.notes(late)
+    updated = replace(updated, notes=(*updated.notes, *late))
     value = {**run_value(options.out, updated), "changes": updated.changes}
     lines = [
         category_table(updated.categories),

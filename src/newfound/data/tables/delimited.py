@@ -108,7 +108,7 @@ def open_delimited(
         )
     return Delimited(
         path,
-        scanned.columns,
+        scanned.columns if raw_cells else list(map(unprotected, scanned.columns)),
         scanned.rows,
         notes,
         file,

@@ -3,7 +3,7 @@
 A spreadsheet computes a cell that begins with =, +, - or @, and such a formula can read files and
 send data away. So an apostrophe is written before such a cell, which makes it a text, and is
 removed again when newfound reads the cell. Cells that have apostrophes before a formula get one
-more, so that every text comes back as it was.
+more, so that every text comes back as it was. The names of columns are treated as cells are.
 """
 
 import re

@@ -7,7 +7,8 @@ import numpy as np
 
 from newfound.data.tables.columns import missing_column
 from newfound.data.vectors import check_vectors
-from newfound.errors import InputError, reason
+from newfound.errors import DamagedFileError, InputError, reason
+from newfound.files import open_regular
 from newfound.wording import plural
 
 BLOCK = 8192  # rows that are read together
@@ -87,10 +88,14 @@ def stream_vectors(
 def open_npy(path: Path, rows: int) -> np.ndarray:
     """Return the array of so many rows in a .npy file, memory-mapped; nothing is unpickled."""
     try:
+        open_regular(path).close()  # reading a pipe or a device might never end
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file: give a .npy file") from None
-    except (OSError, ValueError, EOFError) as error:
+    except DamagedFileError as error:
+        raise InputError(f"{path}: {error}: give a .npy file") from error
+    # OverflowError: a shape with negative or huge numbers
+    except (OSError, ValueError, EOFError, OverflowError) as error:
         raise InputError(
             f"{path}: this is not a .npy file of numbers, or it is damaged ({reason(error)}): "
             "write it with numpy.save"

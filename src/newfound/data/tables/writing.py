@@ -14,7 +14,7 @@ import numpy as np
 from newfound.data.corpus import clean_text
 from newfound.data.tables.formulas import protected
 from newfound.errors import InputError
-from newfound.files import write_atomically
+from newfound.files import write_alone, write_atomically
 
 Cell = str | int | float | bool | None
 
@@ -45,6 +45,9 @@ class TableWriter:
     raw_cells : bool, default False
         Whether CSV and TSV files hold texts as they are. By default, an apostrophe protects a text
         that a spreadsheet would run as a formula (see `newfound.data.tables.formulas`).
+    replace : bool, optional
+        Whether a file that is there at the end is replaced, while other processes that write the
+        same file are refused. By default it is replaced, and nobody is refused.
 
     Notes
     -----
@@ -60,8 +63,15 @@ class TableWriter:
     ['id,probability', 'a,0.5', 'b,']
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, type], *, raw_cells: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: Path,
+        columns: Mapping[str, type],
+        *,
+        raw_cells: bool = False,
+        replace: bool | None = None,
+    ) -> None:
+        self.path, self._replace = Path(path), replace
         self.columns = dict(columns)
         self._open = _sink_for(self.path, raw_cells)
         if self.path.is_dir():
@@ -70,7 +80,10 @@ class TableWriter:
         self._sink: _Sink | None = None
 
     def __enter__(self) -> "TableWriter":
-        self._temporary = write_atomically(self.path)
+        if self._replace is None:
+            self._temporary = write_atomically(self.path)
+        else:
+            self._temporary = write_alone(self.path, replace=self._replace)
         with ExitStack() as stack:
             name = stack.enter_context(self._temporary)
             self._sink = self._open(name, self.columns)
@@ -159,7 +172,7 @@ class _DelimitedSink:
         self._writer = csv.writer(
             _LineFeeds(self._handle), delimiter=delimiter, lineterminator="\r\n"
         )
-        self._writer.writerow(columns)
+        self._writer.writerow(columns if raw_cells else map(protected, columns))
 
     def write(self, columns: list[list[Cell]]) -> None:
         if not self._raw_cells:

@@ -19,7 +19,6 @@ from newfound.clustering.kmeans import constrained_kmeans
 from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.spectral import LINKS, spectral_features
 from newfound.data.task import Task
-from newfound.devices import one_thread
 from newfound.methods.newfound.class_prior import UNTOLD, WEAK, uniform_prior
 from newfound.methods.newfound.config import NewfoundConfig
 from newfound.methods.newfound.initialisation import STARTS, train_round
@@ -73,23 +72,22 @@ def _count_from(
     """Cluster into k categories, on the points or on their spectral features, and merge."""
     count = neighbour_count(len(points), k, config.neighbour_share)
     neighbours = nearest_neighbours(points, max(count, link_number(len(points), k), LINKS))
-    with one_thread(config.frozen):
-        targets = torch.from_numpy(task.targets).to(points.device)
-        unit = F.normalize(points.float(), dim=1)
-        log_odds = known_log_odds(unit, neighbours[:, :count], targets)
-        prior = uniform_prior(k, counting_strength(len(task.known))).to(points.device)
-        priors = Priors(log_odds, config.known_prior, prior)
-        space, starts = points, 1
-        if spectral:
-            space, starts = spectral_features(points, neighbours, k), STARTS
-        found = []
-        for draw in range(seed, seed + (COUNTS if len(points) <= SMALL_TABLE else 1)):
-            start = constrained_kmeans(space, k, targets, starts=starts, seed=draw).labels
-            assigned, _ = train_round(
-                unit, task, start, config, priors, seed=draw, stages=Stages(False)
-            )
-            labels = torch.where(targets >= 0, targets, assigned)
-            found.append(estimate_with_many_known(unit, neighbours, labels, targets, k, seed=draw))
+    targets = torch.from_numpy(task.targets).to(points.device)
+    unit = F.normalize(points.float(), dim=1)
+    log_odds = known_log_odds(unit, neighbours[:, :count], targets)
+    prior = uniform_prior(k, counting_strength(len(task.known))).to(points.device)
+    priors = Priors(log_odds, config.known_prior, prior)
+    space, starts = points, 1
+    if spectral:
+        space, starts = spectral_features(points, neighbours, k), STARTS
+    found = []
+    for draw in range(seed, seed + (COUNTS if len(points) <= SMALL_TABLE else 1)):
+        start = constrained_kmeans(space, k, targets, starts=starts, seed=draw).labels
+        assigned, _ = train_round(
+            unit, task, start, config, priors, seed=draw, stages=Stages(False)
+        )
+        labels = torch.where(targets >= 0, targets, assigned)
+        found.append(estimate_with_many_known(unit, neighbours, labels, targets, k, seed=draw))
     found.sort(key=lambda estimate: estimate.n_categories)
     return replace(
         found[len(found) // 2],

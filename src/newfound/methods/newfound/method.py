@@ -31,7 +31,6 @@ from newfound.clustering.neighbours import nearest_neighbours, neighbour_count
 from newfound.clustering.prototypes import class_means
 from newfound.clustering.spectral import LINKS
 from newfound.data.task import Task
-from newfound.devices import one_thread
 from newfound.encoding.batching import Ragged
 from newfound.encoding.feature_cache import features_of
 from newfound.encoding.vectors.frozen_encoder import AnyEncoder
@@ -96,15 +95,11 @@ def fit(
         estimate=estimate,
     )
     with stages.stage("comparing texts"):
-        with one_thread(config.frozen):
-            features = features_of(prepared.model, prepared.inputs)
-            lsa = _lsa_features(prepared.tokens, task, config, features)
+        features = features_of(prepared.model, prepared.inputs)
+        lsa = _lsa_features(prepared.tokens, task, config, features)
         count = neighbour_count(len(features), prepared.k, config.neighbour_share)
         neighbours = nearest_neighbours(join_features(features, lsa), max(count, LINKS))
-    with one_thread(config.frozen):
-        return _fit(
-            prepared, task, config, features, lsa, neighbours, count, seed=seed, stages=stages
-        )
+    return _fit(prepared, task, config, features, lsa, neighbours, count, seed=seed, stages=stages)
 
 
 def _fit(
@@ -194,9 +189,8 @@ def estimate(
 
 def _count(encoded: Encoded, task: Task, config: NewfoundConfig, *, seed: int) -> Estimate:
     """Count the categories with the features before any training."""
-    with one_thread(config.frozen):
-        features = encoded_features(encoded)
-        points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
+    features = encoded_features(encoded)
+    points = join_features(features, _lsa_features(encoded.tokens, task, config, features))
     return count_categories(points, task, config, seed=seed)
 
 
