@@ -14,6 +14,7 @@ from support.serving import Client, serving
 from support.small_texts import QUICK_FLAGS, SmallTask
 
 from newfound.cli.main import main
+from newfound.decisions import Decision, append
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,20 @@ def test_a_broken_run_leaves_the_old_one_serving(small_run: Path, tmp_path: Path
         assert client.send("POST", "/reload").status == 200
         assert client.get("/health").value["last_reload"] == "done"
         assert "was loaded again" in client.reports[-1]
+
+
+def test_the_model_that_is_named_changes_with_decisions(small_run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(small_run, tmp_path / "run"))
+    with serving(folder) as client:
+        before = client.get("/categories").value
+        append(folder, [Decision("rename", category="c1", name="A new name")])
+        assert client.send("POST", "/reload").status == 200
+        after = client.get("/categories").value
+        assert after["categories"][0]["name"] == "A new name"
+        assert after["model"] != before["model"]
+        assert client.predict({"text": "rain"}).value["model"] == after["model"]
+        append(folder, [Decision("undo", line=1)])
+        assert client.send("POST", "/reload").value["model"] == before["model"]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs POSIX signals")

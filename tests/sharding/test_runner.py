@@ -13,6 +13,7 @@ import pytest
 from support.commands import Command, Refuse
 from support.shards import check_counts, contents, manifest, put_shards
 
+from newfound.decisions import Decision, append
 from newfound.sharding import folder as folders
 from newfound.sharding import work
 from newfound.storage import model_files
@@ -183,6 +184,21 @@ def test_two_models_are_not_mixed(
     assert command(*other, "--force").code == 0
     assert manifest(out)["model"]["folder"] == str(out.parent / "other")
     assert "holds predictions of another model" in refuse(*arguments)
+
+
+def test_answers_before_and_after_a_decision_are_not_mixed(
+    command: Command, refuse: Refuse, small_run: Path, arguments: list[Any], out: Path
+) -> None:
+    run = Path(shutil.copytree(small_run, out.parent / "run"))
+    given = [arguments[0], run, *arguments[2:]]
+    assert command(*given).code == 0
+    append(run, [Decision("rename", category="c1", name="A new name")])
+    assert "or of the model before other decisions" in refuse(*given)
+    assert command(*given, "--force").code == 0
+    names = {row["category"] for rows in contents(out).values() for row in rows}
+    assert "A new name" in names
+    append(run, [Decision("note", text="seen")])
+    assert "3 shards were finished before" in command(*given).out
 
 
 def test_force_deletes_predictions_and_nothing_else(

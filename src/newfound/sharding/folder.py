@@ -238,10 +238,11 @@ def _check_kind(folder: Path) -> None:
 def _check_same(folder: Path, about: Mapping[str, Any]) -> None:
     """Raise InputError if the predictions in a folder were made in another way."""
     found = read_manifest(folder)
+    before, now = found["model"]["sha256"][:12], about["model"]["sha256"][:12]
     if found["model"]["sha256"] != about["model"]["sha256"]:
         raise InputError(
-            f"{folder} holds predictions of another model (sha256 "
-            f"{found['model']['sha256'][:12]}, not {about['model']['sha256'][:12]}); {AGAIN}"
+            f"{folder} holds predictions of another model, or of the model before other decisions "
+            f"(sha256 {before}, not {now}); {AGAIN}"
         )
     for name in sorted({*found["options"], *about["options"]}):
         before, now = found["options"].get(name), about["options"].get(name)
