@@ -1,11 +1,13 @@
 """A new run takes the place of the old one, and a broken one does not."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from support.small_texts import QUICK_FLAGS, SmallTask
 
 from newfound.cli.main import main
 from newfound.decisions import Decision, append
+from newfound.serving.server import LAST
+from newfound.serving.service import ENDING, Limits
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +148,82 @@ def test_signals_reload_and_end_the_command(small_run: Path, task: SmallTask) ->
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def start(run: Path, patch: str, *flags: str) -> "subprocess.Popen[str]":
+    """Start the command in a process in which some code was run before."""
+    words = ["serve", str(run), "--port", "0", "--device", "cpu", *flags]
+    script = f"import sys\n{patch}\nfrom newfound.cli.main import main\nsys.exit(main({words!r}))\n"
+    environment = {k: v for k, v in os.environ.items() if k != "NEWFOUND_TOKEN"}
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+SIGHUP_WHILE_LOADING = """
+import os, signal
+from newfound import prediction
+plain = prediction.load_for_prediction
+def loading(*words):
+    prediction.load_for_prediction = service.load_for_prediction = plain
+    os.kill(os.getpid(), signal.SIGHUP)
+    return plain(*words)
+prediction.load_for_prediction = loading
+from newfound.serving import service
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs POSIX signals")
+def test_sighup_while_the_model_is_loading_loads_it_again(small_run: Path) -> None:
+    process = start(small_run, SIGHUP_WHILE_LOADING)
+    assert process.stderr is not None
+    try:
+        assert "is served at http://127.0.0.1:" in process.stderr.readline()
+        assert "was loaded again" in process.stderr.readline()
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+SLOW = """
+import time
+from newfound.model import Model
+from newfound.serving import service
+service.ENDING = 0.5
+plain = Model.predict
+def predict(self, texts, *words, **more):
+    if "slow" in texts:
+        time.sleep(600)
+    return plain(self, texts, *words, **more)
+Model.predict = predict
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_prediction_that_takes_for_ever_does_not_keep_the_service(small_run: Path) -> None:
+    process = start(small_run, SLOW, "--time-limit", "1")
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        client = Client(int(line.split("http://127.0.0.1:")[1].split(";")[0]))
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(client.predict, {"text": "slow"})
+            while "newfound_batch_texts_count 1.0" not in client.get("/metrics").body.decode():
+                time.sleep(0.01)
+            process.terminate()
+            assert sent.result().status == 503
+        assert process.wait(20) == 0
+        assert "some texts took too long to be predicted" in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_the_unit_of_systemd_leaves_time_to_end() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    (stop,) = re.findall(r"TimeoutStopSec=(\d+)", page)
+    assert int(stop) >= Limits().seconds + LAST + ENDING + 2
