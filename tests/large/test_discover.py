@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support.commands import Command, Refuse
 from support.faults import FaultError, FaultyCheckpoints
 from support.given_vectors import vectors_of_task
@@ -161,6 +162,21 @@ def test_order_of_rows_and_size_of_blocks_do_not_change_an_answer(
     assert [c.size for c in found.categories] == [c.size for c in result.categories]
     np.testing.assert_array_equal(found.predicted, result.predicted[order])
     np.testing.assert_allclose(found.probability, result.probability[order], atol=5e-3)
+
+
+def test_the_number_of_threads_does_not_change_an_answer(
+    corpus: Corpus, tiny_encoder: str, quick_newfound: None
+) -> None:
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(discover(corpus, tiny_encoder, None, method="newfound"))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0].categories == found[1].categories
+    for name in ("assigned", "predicted", "probability", "best_known", "fit", "map_positions"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
 def test_share_of_marked_texts_is_that_of_all_texts(result: Result, corpus: Corpus) -> None:
