@@ -97,7 +97,7 @@ class ShardWork:
         columns = prediction_columns(self.predictor.text_column, table.kept)
         aside: list[dict[str, Any]] = []
         rows = empty = 0
-        marked: int | None = None
+        marked = None if self.predictor.model.fit_threshold is None else 0
         with TableWriter(path, columns, raw_cells=self.options.raw_cells) as writer:
             for chunk, vectors in self._chunks(shard, table):
                 first, rows = rows + 1, rows + len(chunk.texts)
@@ -114,8 +114,8 @@ class ShardWork:
                     continue
                 writer.write({name: found[name] for name in columns})
                 empty += sum(category is None for category in found["category"])
-                if any(found["fits_nowhere"]):
-                    marked = (marked or 0) + found["fits_nowhere"].count("yes")
+                if marked is not None:
+                    marked += found["fits_nowhere"].count("yes")
             if len(aside) == rows:
                 raise ShardError(f"no row can be predicted; the first: {aside[0]['reason']}")
         counts = {"rows": rows, "written": rows - len(aside), "empty": empty}
