@@ -13,7 +13,7 @@ from typing import Any
 
 from newfound.data.tables.cells import cell_text
 from newfound.data.tables.textfile import reading
-from newfound.errors import InputError, reason
+from newfound.errors import EmptyTableError, InputError, reason
 
 _BATCH = 4096
 _READS = {
@@ -99,7 +99,7 @@ def open_query(path: Path, kind: str, query: str | None) -> QueryResult:
                 except TypeError:
                     unreadable.setdefault(name, (count, type(value).__name__))
     if count == 0:
-        raise InputError(f"{path}: the query returns no row: correct it")
+        raise EmptyTableError(f"{path}: the query returns no row: correct it")
     return QueryResult(path, columns, count, [], query, kind, unreadable)
 
 

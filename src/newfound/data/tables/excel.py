@@ -10,7 +10,7 @@ from typing import Any
 
 from newfound.data.tables.cells import cell_text
 from newfound.data.tables.textfile import reading
-from newfound.errors import InputError, reason
+from newfound.errors import EmptyTableError, InputError, reason
 from newfound.wording import suggestion
 
 # Texts of a workbook are held in memory, and a small archive can unpack to a very large file.
@@ -104,7 +104,7 @@ def open_excel(path: Path, sheet: str | None) -> Sheet:
                 "has a computed value: open the workbook in a spreadsheet program and save it"
             )
     if not scanned.columns or scanned.rows == 0:
-        raise InputError(
+        raise EmptyTableError(
             f"{path}: the sheet {name!r} has no row below a header: give a table with rows"
         )
     return Sheet(path, scanned.columns, scanned.rows, notes, name, scanned.faults)
