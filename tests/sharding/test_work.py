@@ -1,11 +1,14 @@
 """Rows that cannot be read or predicted are set aside; the others are predicted."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -140,6 +143,28 @@ def test_rows_that_cannot_be_read_are_set_aside_with_their_reason(
     # Without --engine, such a table is refused.
     words = ["predict", small_run, tmp_path / name, "-o", tmp_path / "table.csv"]
     assert command(*words).code == 2
+
+
+def test_bad_cells_of_workbooks_and_databases_are_set_aside(
+    command: Command, small_run: Path, tmp_path: Path
+) -> None:
+    book = openpyxl.Workbook()
+    for row in (["text"], ["rain"], ["#N/A"], ["sun"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as database, database:
+        database.execute("create table t (text)")
+        values = [("rain",), (b"\x00",), ("sun",)]
+        database.executemany("insert into t values (?)", values)
+    for name, flags in (("t.xlsx", []), ("t.sqlite", ["--query", "select text from t"])):
+        out = tmp_path / f"out-{name}"
+        words = ["predict", small_run, tmp_path / name, "-o", out, "--engine", "local", *flags]
+        done = command(*words)
+        assert done.code == 0, done.err
+        assert done.out == f"2 texts in 1 shard; 1 row is set aside: {out}\n"
+        aside = json.loads((out / "set-aside" / f"{name}.parquet.jsonl").read_text())
+        assert aside["row"] == 2
+        assert f"{tmp_path / name}, row 2" in aside["reason"]
 
 
 def test_a_vector_of_another_length_is_set_aside(small_run: Path, tmp_path: Path) -> None:

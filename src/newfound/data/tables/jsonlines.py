@@ -1,7 +1,7 @@
 """Read JSON lines, one object per line; a .json file may also hold one array of objects."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ class JsonRecords:
     is_array: bool
     nested: dict[str, int]  # by column: first row whose value is a list or an object
     bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
+
+    @property
+    def unfit(self) -> Collection[str]:
+        """Columns with values that are not texts."""
+        return self.nested.keys()
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every record."""

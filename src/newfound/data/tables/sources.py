@@ -136,7 +136,7 @@ def _open(
     elif suffix in _WORKBOOKS:
         from newfound.data.tables.excel import open_excel
 
-        return open_excel(path, sheet)
+        return open_excel(path, sheet, bad_rows)
     if suffix == ".csv":
         return open_delimited(path, ",", raw_cells=raw_cells, bad_rows=bad_rows)
     if suffix in (".tsv", ".tab"):
@@ -147,7 +147,7 @@ def _open(
 
     kind = database_kind(path)
     if kind is not None:
-        return open_query(path, kind, query)
+        return open_query(path, kind, query, bad_rows)
     raise InputError(
         f"{path}: the extension {path.suffix!r} is not a table format: use {_FORMATS}"
         if path.suffix
