@@ -177,6 +177,20 @@ def test_headers_are_limited_in_time(small_run: Path) -> None:
         assert 'path="other",status="408"' in client.get("/metrics").body.decode()
 
 
+def test_a_client_that_does_not_read_is_cut_off(small_run: Path) -> None:
+    with serving(small_run, seconds=1.0) as client, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", client.port))
+        # More answers than the buffers of the system hold.
+        with suppress(ConnectionError, TimeoutError):
+            deaf.settimeout(1)
+            for _ in range(200):
+                deaf.sendall(b"GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\n\r\n")
+        time.sleep(3)
+        # What the system holds can still be read; then the connection has ended.
+        assert len(received(deaf)) < 100_000_000
+
+
 def test_connections_are_limited_in_number(small_run: Path) -> None:
     with serving(small_run, connections=3) as client:
         with ExitStack() as stack:

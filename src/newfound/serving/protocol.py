@@ -17,7 +17,8 @@ class LimitedProtocol(HttpToolsProtocol):
     """A connection whose headers are limited in size and in time.
 
     A client that sends nothing, sends its headers slowly or without end, or goes on sending a body
-    that nobody reads would otherwise hold a connection or memory for ever.
+    that nobody reads, or does not read its answer, would otherwise hold a connection or memory for
+    ever.
 
     Parameters
     ----------
@@ -32,6 +33,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*args, **more)
         self._limits, self._refused = limits, refused
         self._late: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._in_body = False  # the headers are complete, and the request is not
         self._any = False  # whether a byte has arrived since the last request
         self._head = self._wire = 0  # bytes of the headers, and of the request, so far
@@ -47,6 +49,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._wait_no_more()
+        self._reads()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -106,9 +109,31 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """End an answer; a request that is still being sent is not read to its end."""
-        if self._in_body:
+        if self._in_body and not self.pipeline:  # otherwise it is a later request
             self.transport.close()
         super().on_response_complete()
+        if self.transport.is_closing():
+            self._abort_later()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection without requests; what its client has not read by now is discarded."""
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Wait until the client reads its answer, but not for ever."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self._limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._reads()
+        super().resume_writing()
+
+    def _reads(self) -> None:
+        """Note that the client reads its answer."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _fits(self, size: int) -> bool:
         """Return whether more bytes of headers are allowed; otherwise, refuse the request."""
@@ -123,6 +148,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """Let the headers be complete in time."""
         self._wait_no_more()
         self._late = self.loop.call_later(self._limits.head_seconds, self._is_late)
+
+    def _abort_later(self) -> None:
+        """End a closed connection in time, also if its client does not read the answer."""
+        self._wait_no_more()
+        self._late = self.loop.call_later(self._limits.seconds, self.transport.abort)
 
     def _wait_no_more(self) -> None:
         if self._late is not None:
@@ -159,3 +189,4 @@ class LimitedProtocol(HttpToolsProtocol):
             ]
             self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
         self.transport.close()
+        self._abort_later()

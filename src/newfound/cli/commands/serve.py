@@ -59,7 +59,7 @@ def add_parser(commands: Commands) -> None:
         "more texts than may ever wait with status 413",
     )
     command.add_argument(
-        "--body-limit", metavar="BYTES", type=int, default=4 * 2**20, help="largest request"
+        "--body-limit", metavar="BYTES", type=int, default=4 * 2**20, help="largest body"
     )
     command.add_argument(
         "--text-limit",
