@@ -25,6 +25,7 @@ from newfound.bench.datasets import read_data_set
 from newfound.bench.lines import append_line, commit
 from newfound.bench.speed.sample import draw_distinct_texts, draw_sample
 from newfound.data.tables import TableWriter
+from newfound.devices import instruction_set
 from newfound.prediction import Predictor
 from newfound.sharding.folder import Receipt
 from newfound.sharding.runner import Engine, Outcomes, in_this_process, on_ray, predict_shards
@@ -116,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "rows": rows,
         "efficiency": one / (2 * two),
         "device": f"cpu, {os.cpu_count()} cores",
+        "instruction_set": instruction_set(),
         "versions": {**versions(), "ray": version("ray")},
         "commit": commit(),
     }

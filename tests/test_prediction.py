@@ -14,6 +14,7 @@ from support.commands import Command
 from support.small_texts import SmallTask
 
 from newfound import InputError, Predictor
+from newfound.decisions import Decision, append
 from newfound.storage import model_files
 
 
@@ -141,10 +142,23 @@ def test_another_model_in_the_folder_is_refused(small_run: Path, tmp_path: Path)
     object.__setattr__(model, "temperature", model.temperature * 2)
     model_files.save_model(model, folder)
     assert Predictor(folder).digest != predictor.digest
-    with pytest.raises(InputError, match="holds another model than at the beginning"):
+    with pytest.raises(InputError, match="holds another model or other decisions than at"):
         predictor({"text": ["rain"]})
     with pytest.raises(InputError, match="is not a model of newfound"):
         Predictor(tmp_path / "none")
+
+
+def test_decisions_in_force_are_part_of_the_digest(small_run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(small_run, tmp_path / "run"))
+    predictor = Predictor(folder)
+    append(folder, [Decision("note", text="seen")])
+    assert Predictor(folder).digest == predictor.digest
+    append(folder, [Decision("rename", category="c1", name="A new name")])
+    assert Predictor(folder).digest != predictor.digest
+    with pytest.raises(InputError, match="other decisions than at the beginning"):
+        predictor({"text": ["rain"]})
+    append(folder, [Decision("undo", line=2)])
+    assert Predictor(folder).digest == predictor.digest
 
 
 def test_a_model_of_an_earlier_version_has_a_digest(small_run: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from newfound.bench.datasets import data_folder
 from newfound.bench.lines import append_line, commit
+from newfound.devices import instruction_set
 from newfound.errors import InputError
 from newfound.versions import versions
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if line is None:
             print("interrupted; the same command goes on")
             return 3
-        line |= {"versions": versions(), "commit": commit()}
+        line |= {"instruction_set": instruction_set(), "versions": versions(), "commit": commit()}
         append_line(options.out, line)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

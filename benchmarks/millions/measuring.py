@@ -131,7 +131,8 @@ def run_parts(
     Returns
     -------
     dict or None
-        Seconds, peak memory in MB and number of calls; None if the command was interrupted.
+        Seconds, peak memory (`peak_mb`, in MiB) and number of calls; None if the command was
+        interrupted.
     """
     before = json.loads(state.read_text()) if state.exists() else {"seconds": 0.0, "peak_mb": 0.0}
     begun = time.perf_counter()

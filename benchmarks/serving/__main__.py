@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from newfound.devices import instruction_set
 from newfound.errors import InputError
 
 RESULTS = Path("benchmarks/results/serving.jsonl")
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "table": name,
                 **found,
                 "device": f"cpu, {os.cpu_count()} cores",
+                "instruction_set": instruction_set(),
                 "versions": versions(),
                 "commit": commit(),
             }

@@ -113,6 +113,11 @@ def describe_device(device: torch.device) -> str:
     return f"cpu, {torch.get_num_threads()} threads"
 
 
+def instruction_set() -> str:
+    """Return the instruction set that torch uses on the CPU, such as "AVX512"."""
+    return str(torch.backends.cpu.get_cpu_capability())
+
+
 def describe_environment(device: torch.device) -> dict[str, Any]:
     """Return what the last digits of a result depend on, beside versions and settings.
 
@@ -142,7 +147,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     """
     return {
         "threads": torch.get_num_threads(),
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "instruction_set": instruction_set(),
         "machine": platform.machine(),
         "system": platform.system(),
         "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,

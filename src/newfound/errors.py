@@ -10,6 +10,10 @@ class InputError(ValueError):
     """
 
 
+class EmptyTableError(InputError):
+    """A table has no rows."""
+
+
 class PlaceTakenError(InputError):
     """The result is complete, but its place was taken meanwhile, so it has another name."""
 

@@ -86,7 +86,8 @@ class Predictor:
     Attributes
     ----------
     digest : str
-        sha256 of the model. A process that finds another model in the folder refuses it.
+        sha256 of the model and of the decisions on its run that are in force. A process that finds
+        another model or other decisions in the folder refuses them.
     columns : dict of str to type
         The columns of the predictions, with their types.
 
@@ -315,9 +316,10 @@ def _fastest(model: "Model", folder: Path) -> tuple["Model", list[str]]:
 
 
 def model_digest(folder: Path) -> str:
-    """Return the sha256 of the model in a run folder or a saved model.
+    """Return the sha256 of what answers: a model, and the decisions on its run that are in force.
 
     It is that of a list with the sha256 of each file of the model, which the model's manifest has.
+    Decisions that change no answer (notes, and those that are undone) do not change it.
     """
     inside = folder / "model" if (folder / "model" / "model.json").is_file() else folder
     if not (inside / "model.json").is_file():
@@ -329,7 +331,25 @@ def model_digest(folder: Path) -> str:
         digests = read_manifest(inside)
     if digests is None:  # a model of an earlier version has none
         digests = sha256_of(inside, [path.name for path in inside.iterdir() if path.is_file()])
-    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+    decisions = _decisions_in_force(folder)
+    answers: Any = {"files": digests, "decisions": decisions} if decisions else digests
+    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
+
+
+def _decisions_in_force(folder: Path) -> list[dict[str, Any]]:
+    """Return the decisions on a run that may change what its model answers, in their order."""
+    if not (folder / "run.json").is_file() or not (folder / "decisions.jsonl").is_file():
+        return []
+    from newfound.decisions import Decision, read_log  # imports torch
+
+    log = read_log(folder)
+    return [
+        entry.to_dict()
+        for number, entry in enumerate(log.entries, start=1)
+        if isinstance(entry, Decision)
+        and entry.action not in ("note", "undo", "refit")
+        and number not in log.undone
+    ]
 
 
 # Spark unpickles a predictor for every task of a process. One model is kept, not more, so that a
@@ -346,8 +366,8 @@ def _load_once(folder: Path, digest: str, options: ModelOptions) -> tuple["Model
             )
         if model_digest(folder) != digest:
             raise InputError(
-                f"{folder} holds another model than at the beginning; put the first one back, or "
-                "begin again with the new one"
+                f"{folder} holds another model or other decisions than at the beginning; put the "
+                "first ones back, or begin again with the new ones"
             )
         model, notes = load_for_prediction(folder, options)
         return model, tuple(notes)

@@ -74,7 +74,7 @@ def test_tables_show_growth_and_differences() -> None:
         }
 
     table = millions_table([line(1_000_000, 550.0), line(100_000, 50.0)])
-    assert "| 1,000,000 | 5 | tiny | cpu | 550 | 2.00 | 0.550 | 1.10 | 535 | 10 | 0 | 5 |" in table
+    assert "| 1,000,000 | 5 | tiny | cpu | 550 | 2.15 | 0.550 | 1.10 | 535 | 10 | 0 | 5 |" in table
     scores = {"all": {"all": 90.0, "per_category": 80.0}, "60": {"all": 89.5, "per_category": 81.0}}
     config = {"data_set": "clinc", "effort": "fast", "seed": 3}
     kind = {"kind": "fit sample", "config": config, "texts": 180, "n_categories": 15}

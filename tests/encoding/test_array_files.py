@@ -16,7 +16,7 @@ import torch
 from support.commands import Command, put_task
 from support.small_texts import SmallTask, everything_under
 
-from newfound.encoding.array_files import HEADER, new_array, read_array, scratch_array
+from newfound.encoding.array_files import HEADER, new_array, read_array, release, scratch_array
 from newfound.encoding.batching import tokenize
 from newfound.encoding.feature_cache import Inputs, run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
@@ -171,3 +171,22 @@ def test_damaged_cache_is_noted_in_the_run(
     (tmp_path / "cache" / kept[0].name).write_bytes(b"")
     done = command("estimate", table, "--cache", tmp_path / "cache", *flags)
     assert done.code == 0
+
+
+def resident() -> int:
+    """Return the resident memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+def test_the_memory_of_a_memory_map_can_be_freed_without_losing_a_value() -> None:
+    values = scratch_array((64_000, 512))  # 64 MB
+    before = resident()
+    values[:] = 3
+    assert resident() - before > 60e6
+    release(values[:10])  # a view is enough
+    assert resident() - before < 5e6
+    assert (values == 3).all()
+    held = np.full(3, 2.0)
+    release(held)
+    assert held.tolist() == [2, 2, 2]

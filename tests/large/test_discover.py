@@ -1,5 +1,6 @@
 """Discovery in tables that are larger than what a method is fitted on."""
 
+import mmap
 import pickle
 from collections import Counter
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support.commands import Command, Refuse
 from support.faults import FaultError, FaultyCheckpoints
 from support.given_vectors import vectors_of_task
@@ -23,6 +25,7 @@ from newfound.errors import InputError
 from newfound.figures import plot_map
 from newfound.large import assigning, sharing
 from newfound.large.sharing import PartWork
+from newfound.large.vectors import keep_vectors
 from newfound.progress import Stages
 from newfound.report.data import prepare
 from newfound.result import Result
@@ -151,6 +154,32 @@ def test_each_distinct_text_is_encoded_once(
     assert encoded["tokens"] == tokens.lengths.sum()
 
 
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("cached", [False, True])
+def test_vectors_are_mapped_and_released(
+    task: SmallTask,
+    tiny_encoder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    long: bool,
+    cached: bool,
+) -> None:
+    texts = [*task.texts, "rain " * 200] if long else task.texts
+    corpus = Corpus.from_lists(texts, [*task.labels, None][: len(texts)])
+    corpus = corpus.take(corpus.sorted_rows)
+    monkeypatch.setattr(feature_cache, "RELEASED", 10)
+    encoder = load_encoder(tiny_encoder)
+    kept = keep_vectors(corpus, encoder, Stages(show=False), tmp_path if cached else None)
+    assert isinstance(kept.values.base, mmap.mmap)
+    again = [np.array(kept.values), kept.of(np.arange(len(corpus)))]
+    monkeypatch.setattr("newfound.large.vectors.release", lambda values: None)
+    monkeypatch.setattr(feature_cache, "release", lambda values: None)
+    wanted = keep_vectors(corpus, encoder, Stages(show=False), None)
+    np.testing.assert_array_equal(again[0], wanted.values)
+    np.testing.assert_array_equal(again[1], wanted.of(np.arange(len(corpus))))
+    assert (kept.long or 0) == int(long)
+
+
 def test_order_of_rows_and_size_of_blocks_do_not_change_an_answer(
     result: Result, corpus: Corpus, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +190,21 @@ def test_order_of_rows_and_size_of_blocks_do_not_change_an_answer(
     assert [c.size for c in found.categories] == [c.size for c in result.categories]
     np.testing.assert_array_equal(found.predicted, result.predicted[order])
     np.testing.assert_allclose(found.probability, result.probability[order], atol=5e-3)
+
+
+def test_the_number_of_threads_does_not_change_an_answer(
+    corpus: Corpus, tiny_encoder: str, quick_newfound: None
+) -> None:
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(discover(corpus, tiny_encoder, None, method="newfound"))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0].categories == found[1].categories
+    for name in ("assigned", "predicted", "probability", "best_known", "fit", "map_positions"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
 def test_share_of_marked_texts_is_that_of_all_texts(result: Result, corpus: Corpus) -> None:

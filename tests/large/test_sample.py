@@ -71,6 +71,22 @@ def test_labelled_texts_fill_the_sample_if_others_are_missing(points: np.ndarray
     assert np.isin(np.arange(10), rows).all()
 
 
+def test_the_number_of_threads_does_not_change_the_sample() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 40, 20_000)
+    spread = 1.2 * rng.standard_normal((len(group), 384))
+    points = (rng.standard_normal((40, 384))[group] + spread).astype(np.float16)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(drawn(points, np.full(len(points), -1), 3_000).tolist())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
 def test_cells_are_the_nearest_centres_whatever_the_block(
     points: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ TOKEN = "a-token-of-tests-0123456789"
 
 @pytest.fixture(scope="module")
 def client(small_run: Path) -> Iterator[Client]:
-    with serving(small_run, body=20_000) as found:
+    with serving(small_run, body=20_000, text=5000) as found:
         yield found
 
 
@@ -68,6 +69,7 @@ def test_rows_have_the_columns_of_predictions(client: Client) -> None:
         (422, json.dumps({"texts": ["a"] * 1001}), "application/json", "a list of 1 to 1,000"),
         (422, '{"texts": ["a", 1]}', "application/json", r"texts\[1\] is not a string"),
         (413, '{"text": "' + "a" * 20_000 + '"}', "application/json", "larger than 20,000 bytes"),
+        (413, '{"texts": ["", "' + "a" * 5001 + '"]}', "application/json", r"texts\[1\] has 5,001"),
     ],
 )
 def test_bad_bodies_are_refused_with_one_sentence(
@@ -85,6 +87,140 @@ def test_a_body_without_a_length_is_limited_too(client: Client) -> None:
         piece = b"1000\r\n" + b"a" * 0x1000 + b"\r\n"
         connection.sendall(piece * 5)
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return what a server sends until it closes the connection."""
+    connection.settimeout(20)
+    parts = []
+    while True:
+        try:
+            parts.append(connection.recv(65536))
+        except ConnectionResetError:
+            parts.append(b"")
+        if not parts[-1]:
+            return b"".join(parts)
+
+
+def answer_on(connection: socket.socket) -> bytes:
+    """Return the next answer on a connection, which is a JSON object."""
+    found = b""
+    while not found.endswith(b"}"):
+        found += connection.recv(65536)
+    return found
+
+
+def send_on(connection: socket.socket, piece: bytes) -> None:
+    """Send the same again and again; the server should close the connection."""
+    for _ in range(10_000):
+        connection.sendall(piece)
+
+
+ENDLESS = {
+    "headers": b"GET /health HTTP/1.1\r\n" + b"x: y\r\n" * 200_000,
+    "one header": b"GET /health HTTP/1.1\r\nx: " + b"y" * 2_000_000,
+    "the address": b"GET /" + b"y" * 2_000_000,
+    "blank lines": b"\r\n" * 1_000_000,
+    "blank lines after a request": b"GET /health HTTP/1.1\r\n\r\n" + b"\r\n" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_headers_are_limited_in_size(client: Client, name: str) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        with suppress(ConnectionError):  # the server closes before it has read everything
+            connection.sendall(ENDLESS[name])
+        assert b"HTTP/1.1 431 " in received(connection) or "blank" in name or "address" in name
+        with pytest.raises(ConnectionError):
+            send_on(connection, b"x" * 65536)
+    assert client.predict({"text": "rain"}).status == 200
+
+
+def test_headers_below_the_limit_are_accepted(client: Client) -> None:
+    assert client.send("GET", "/health", headers={"X-Long": "y" * 30_000}).status == 200
+
+
+def test_a_body_that_nobody_reads_ends_the_connection(client: Client) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        piece = b"1000\r\n" + b"a" * 0x1000 + b"\r\n"
+        with pytest.raises(ConnectionError):
+            send_on(connection, piece)
+
+
+def test_headers_are_limited_in_time(small_run: Path) -> None:
+    with (
+        serving(small_run, head_seconds=0.5) as client,
+        socket.create_connection(("127.0.0.1", client.port)) as silent,
+        socket.create_connection(("127.0.0.1", client.port)) as slow,
+        socket.create_connection(("127.0.0.1", client.port)) as kept,
+    ):
+        begun = time.monotonic()
+        kept.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+        assert answer_on(kept).startswith(b"HTTP/1.1 200 ")
+        ended = False
+        for byte in b"GET /health HTTP/1.1\r\nX: " + b"y" * 1000:
+            try:
+                slow.sendall(bytes([byte]))
+            except ConnectionError:
+                ended = True
+                break
+            time.sleep(0.05)
+        assert ended
+        assert time.monotonic() - begun < 5
+        assert received(silent) == b""
+        time.sleep(1)  # a connection between two requests may wait longer
+        kept.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+        assert answer_on(kept).startswith(b"HTTP/1.1 200 ")
+        kept.sendall(b"GET /health HTTP/1.1\r\nX: ")
+        assert received(kept).startswith(b"HTTP/1.1 408 ")
+        assert 'path="other",status="408"' in client.get("/metrics").body.decode()
+
+
+def test_a_client_that_does_not_read_is_cut_off(small_run: Path) -> None:
+    with serving(small_run, seconds=1.0) as client, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", client.port))
+        # More answers than the buffers of the system hold.
+        with suppress(ConnectionError, TimeoutError):
+            deaf.settimeout(1)
+            for _ in range(200):
+                deaf.sendall(b"GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\n\r\n")
+        time.sleep(3)
+        # What the system holds can still be read; then the connection has ended.
+        assert len(received(deaf)) < 100_000_000
+
+
+def test_connections_are_limited_in_number(small_run: Path) -> None:
+    with serving(small_run, connections=3) as client:
+        with ExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(socket.create_connection(("127.0.0.1", client.port)))
+            time.sleep(0.2)
+            refused = client.get("/health")
+            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert "too many connections" in refused.error
+        time.sleep(0.2)
+        assert client.get("/health").status == 200
+
+
+def test_texts_of_a_client_that_has_gone_leave_the_queue(
+    small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(small_run, queue=1000) as client:
+        may_go = slowed(monkeypatch)
+        body = json.dumps({"texts": ["rain"] * 1000}).encode()
+        head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", client.port)) as connection:
+            connection.sendall(f"POST /predict HTTP/1.1\r\n{head}".encode() + body)
+            while client.get("/health").value["waiting"] == 0:
+                time.sleep(0.01)
+        until = time.monotonic() + 10
+        while client.get("/health").value["waiting"] > 256:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        may_go.set()
+        assert client.predict({"text": "rain"}).status == 200
 
 
 def test_unknown_paths_and_methods_are_json_errors(client: Client) -> None:
@@ -158,8 +294,9 @@ def test_overload_is_refused_and_no_answer_is_lost(
     small_run: Path, task: SmallTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(small_run, queue=20) as client:
-        right = client.predict({"texts": task.texts[:40]}, **{"X-Try": "1"})
-        assert right.status == 503  # more than the queue holds
+        never = client.predict({"texts": task.texts[:40]})
+        assert never.status == 413  # more than the queue holds at any time
+        assert never.error.startswith("the request has 40 texts, and 20 may wait")
         wanted = [client.predict({"text": text}).value for text in task.texts[:40]]
         may_go = slowed(monkeypatch)
         with ThreadPoolExecutor(40) as pool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newfound.serving.batcher import BATCH, Batcher, QueueFullError
+from newfound.serving.batcher import BATCH, CHARACTERS, LONG, Batcher, QueueFullError
 
 
 class Recorder:
@@ -102,6 +102,93 @@ def test_a_long_request_lets_short_ones_through() -> None:
     run(scene)
     assert predict.batches[1].count("short") == 1
     assert predict.batches[1].count("long") == BATCH - 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_long_texts_are_batches_of_their_own(workers: int) -> None:
+    predict = Recorder()
+    long = "x" * (LONG + 1)
+
+    async def scene(batcher: Batcher) -> None:
+        first = [batcher.submit(predict, ["first"]) for _ in range(workers)]
+        await until_taken(predict)
+        sent = [batcher.submit(predict, [long]) for _ in range(4)]
+        sent += [batcher.submit(predict, [f"short {i}"]) for i in range(3 * BATCH)]
+        predict.may_begin.set()
+        found = await asyncio.gather(*first, *sent)
+        assert [len(answers) for answers in found] == [1] * len(found)
+
+    run(scene, workers)
+    with_long = [batch for batch in predict.batches if long in batch]
+    assert with_long == [[long]] * 4
+    assert all(sum(map(len, batch)) <= CHARACTERS for batch in predict.batches)
+    # Short texts take turns with long ones.
+    last = max(i for i, batch in enumerate(predict.batches) if "short 0" in batch)
+    assert [long] in predict.batches[last + 1 :]
+
+
+def test_short_texts_do_not_wait_for_long_ones_with_several_workers() -> None:
+    long, short = Recorder(), Recorder()
+    short.may_begin.set()
+
+    async def scene(batcher: Batcher) -> None:
+        waiting = [batcher.submit(long, ["x" * 10_000]) for _ in range(5)]
+        await until_taken(long)
+        assert await asyncio.wait_for(batcher.submit(short, ["rain"]), 5) == ["RAIN"]
+        assert len(long.batches) == 1
+        long.may_begin.set()
+        await asyncio.gather(*waiting)
+
+    run(scene, 2)
+
+
+def test_a_batch_has_a_limited_number_of_characters() -> None:
+    predict = Recorder()
+    predict.may_begin.set()
+
+    async def scene(batcher: Batcher) -> None:
+        await batcher.submit(predict, ["x" * LONG] * 100)
+
+    run(scene)
+    assert all(sum(map(len, batch)) <= CHARACTERS for batch in predict.batches)
+    assert sum(map(len, predict.batches)) == 100
+
+
+def test_a_cancelled_request_leaves_the_queue_at_once() -> None:
+    predict = Recorder()
+
+    async def scene(batcher: Batcher) -> None:
+        first = batcher.submit(predict, ["first"])
+        await until_taken(predict)
+        gone = batcher.submit(predict, ["gone"] * 500 + ["x" * 10_000] * 500)
+        with pytest.raises(QueueFullError):
+            batcher.submit(predict, ["late"])
+        gone.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert batcher.waiting == 0
+        late = batcher.submit(predict, ["late"])
+        predict.may_begin.set()
+        await asyncio.gather(first, late)
+        assert batcher.waiting == 0
+
+    run(scene, limit=1000)
+    assert predict.batches == [["first"], ["late"]]
+
+
+def test_closing_leaves_a_prediction_that_takes_too_long() -> None:
+    predict = Recorder()
+
+    async def scene() -> None:
+        batcher = Batcher(asyncio.get_running_loop(), workers=1, limit=10)
+        future = batcher.submit(predict, ["slow"])
+        await until_taken(predict)
+        assert not await asyncio.to_thread(batcher.close, 0.1)
+        predict.may_begin.set()
+        assert await future == ["SLOW"]
+        assert await asyncio.to_thread(batcher.close, 10)
+
+    asyncio.run(scene())
 
 
 def test_workers_share_what_waits() -> None:

@@ -1,11 +1,13 @@
 """A new run takes the place of the old one, and a broken one does not."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from support.serving import Client, serving
 from support.small_texts import QUICK_FLAGS, SmallTask
 
 from newfound.cli.main import main
+from newfound.decisions import Decision, append
+from newfound.serving.server import LAST
+from newfound.serving.service import ENDING, Limits
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,20 @@ def test_a_broken_run_leaves_the_old_one_serving(small_run: Path, tmp_path: Path
         assert "was loaded again" in client.reports[-1]
 
 
+def test_the_model_that_is_named_changes_with_decisions(small_run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(small_run, tmp_path / "run"))
+    with serving(folder) as client:
+        before = client.get("/categories").value
+        append(folder, [Decision("rename", category="c1", name="A new name")])
+        assert client.send("POST", "/reload").status == 200
+        after = client.get("/categories").value
+        assert after["categories"][0]["name"] == "A new name"
+        assert after["model"] != before["model"]
+        assert client.predict({"text": "rain"}).value["model"] == after["model"]
+        append(folder, [Decision("undo", line=1)])
+        assert client.send("POST", "/reload").value["model"] == before["model"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs POSIX signals")
 def test_signals_reload_and_end_the_command(small_run: Path, task: SmallTask) -> None:
     command = [sys.executable, "-m", "newfound", "serve", str(small_run), "--port", "0"]
@@ -129,3 +148,82 @@ def test_signals_reload_and_end_the_command(small_run: Path, task: SmallTask) ->
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def start(run: Path, patch: str, *flags: str) -> "subprocess.Popen[str]":
+    """Start the command in a process in which some code was run before."""
+    words = ["serve", str(run), "--port", "0", "--device", "cpu", *flags]
+    script = f"import sys\n{patch}\nfrom newfound.cli.main import main\nsys.exit(main({words!r}))\n"
+    environment = {k: v for k, v in os.environ.items() if k != "NEWFOUND_TOKEN"}
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+SIGHUP_WHILE_LOADING = """
+import os, signal
+from newfound import prediction
+plain = prediction.load_for_prediction
+def loading(*words):
+    prediction.load_for_prediction = service.load_for_prediction = plain
+    os.kill(os.getpid(), signal.SIGHUP)
+    return plain(*words)
+prediction.load_for_prediction = loading
+from newfound.serving import service
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs POSIX signals")
+def test_sighup_while_the_model_is_loading_loads_it_again(small_run: Path) -> None:
+    process = start(small_run, SIGHUP_WHILE_LOADING)
+    assert process.stderr is not None
+    try:
+        assert "is served at http://127.0.0.1:" in process.stderr.readline()
+        assert "was loaded again" in process.stderr.readline()
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+SLOW = """
+import time
+from newfound.model import Model
+from newfound.serving import service
+service.ENDING = 0.5
+plain = Model.predict
+def predict(self, texts, *words, **more):
+    if "slow" in texts:
+        time.sleep(600)
+    return plain(self, texts, *words, **more)
+Model.predict = predict
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_prediction_that_takes_for_ever_does_not_keep_the_service(small_run: Path) -> None:
+    process = start(small_run, SLOW, "--time-limit", "1")
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        client = Client(int(line.split("http://127.0.0.1:")[1].split(";")[0]))
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(client.predict, {"text": "slow"})
+            while "newfound_batch_texts_count 1.0" not in client.get("/metrics").body.decode():
+                time.sleep(0.01)
+            process.terminate()
+            assert sent.result().status == 503
+        assert process.wait(20) == 0
+        assert "some texts took too long to be predicted" in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_the_unit_of_systemd_leaves_time_to_end() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    (stop,) = re.findall(r"TimeoutStopSec=(\d+)", page)
+    assert int(stop) >= Limits().seconds + LAST + ENDING + 2

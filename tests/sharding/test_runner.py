@@ -13,6 +13,7 @@ import pytest
 from support.commands import Command, Refuse
 from support.shards import check_counts, contents, manifest, put_shards
 
+from newfound.decisions import Decision, append
 from newfound.sharding import folder as folders
 from newfound.sharding import work
 from newfound.storage import model_files
@@ -185,6 +186,21 @@ def test_two_models_are_not_mixed(
     assert "holds predictions of another model" in refuse(*arguments)
 
 
+def test_answers_before_and_after_a_decision_are_not_mixed(
+    command: Command, refuse: Refuse, small_run: Path, arguments: list[Any], out: Path
+) -> None:
+    run = Path(shutil.copytree(small_run, out.parent / "run"))
+    given = [arguments[0], run, *arguments[2:]]
+    assert command(*given).code == 0
+    append(run, [Decision("rename", category="c1", name="A new name")])
+    assert "or of the model before other decisions" in refuse(*given)
+    assert command(*given, "--force").code == 0
+    names = {row["category"] for rows in contents(out).values() for row in rows}
+    assert "A new name" in names
+    append(run, [Decision("note", text="seen")])
+    assert "3 shards were finished before" in command(*given).out
+
+
 def test_force_deletes_predictions_and_nothing_else(
     command: Command, arguments: list[Any], shards: list[Path], out: Path
 ) -> None:
@@ -213,9 +229,110 @@ def test_folders_of_others_are_refused(
     assert (out / "mine.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("flags", [[], ["--force"]])
+def test_files_of_others_are_not_replaced(
+    command: Command,
+    refuse: Refuse,
+    arguments: list[Any],
+    shards: list[Path],
+    out: Path,
+    finished: bool,
+    flags: list[str],
+) -> None:
+    late = shards[1].rename(shards[1].with_suffix(".later"))
+    assert command(*arguments).code == 0
+    (out / shards[1].name).write_text("mine")
+    if not finished:
+        (out / shards[0].name).unlink()
+    late.rename(shards[1])
+    message = refuse(*arguments, *flags)
+    assert f"{out / shards[1].name} is no prediction that newfound recorded" in message
+    assert (out / shards[1].name).read_text() == "mine"
+    assert (out / shards[2].name).exists()
+    (out / shards[1].name).unlink()
+    assert command(*arguments, *flags).code == 0
+    check_counts(out, shards)
+
+
+def test_a_changed_prediction_is_written_again(
+    command: Command, arguments: list[Any], shards: list[Path], out: Path
+) -> None:
+    assert command(*arguments).code == 0
+    before, changed = identities(out), out / shards[1].name
+    content = changed.read_bytes()
+    changed.write_bytes(bytes(len(content)))
+    done = command(*arguments)
+    assert done.out == f"33 texts in 3 shards; 2 shards were finished before: {out}\n"
+    assert changed.read_bytes() == content
+    assert identities(out)[shards[0].name] == before[shards[0].name]
+    check_counts(out, shards)
+
+
+def test_a_folder_of_texts_is_predicted_again_if_a_text_has_changed(
+    command: Command, small_run: Path, tmp_path: Path, out: Path
+) -> None:
+    texts = tmp_path / "texts"
+    (texts / "deep").mkdir(parents=True)
+    (texts / "a.txt").write_text("rain")
+    (texts / "deep" / "b.txt").write_text("sun")
+    words = ["predict", small_run, texts, "-o", out, "--engine", "local"]
+    assert command(*words).code == 0
+    assert "1 shard was finished before" in command(*words).out
+    (texts / "deep" / "b.txt").write_text("day")
+    assert "finished before" not in command(*words).out
+    assert [row["text"] for row in contents(out)["texts.parquet"]] == ["rain", "day"]
+    (texts / "a.txt").unlink()
+    assert "finished before" not in command(*words).out
+    assert "1 shard was finished before" in command(*words).out
+
+
+def test_a_damaged_manifest_is_not_replaced(
+    command: Command, refuse: Refuse, arguments: list[Any], out: Path
+) -> None:
+    assert command(*arguments).code == 0
+    for content in ("{", '{"format": 1, "shards": []}'):
+        (out / "manifest.json").write_text(content)
+        for flags in ([], ["--force"]):
+            message = refuse(*arguments, *flags)
+            assert "manifest.json is damaged" in message
+            assert "delete this one if you need nothing in it" in message
+            assert "--force" not in message
+    shutil.rmtree(out)
+    assert command(*arguments).code == 0
+
+
 def test_only_one_command_writes_a_folder(refuse: Refuse, arguments: list[Any], out: Path) -> None:
     with folders.open_shard_folder(out, {"model": {"sha256": "x"}, "options": {}}):
         assert "another process is writing" in refuse(*arguments)
+
+
+def test_a_link_to_a_folder_is_that_folder(
+    command: Command, refuse: Refuse, arguments: list[Any], shards: list[Path], out: Path
+) -> None:
+    link = out.with_name("link")
+    link.symlink_to(out)
+    words = [link if word == out else word for word in arguments]
+    assert command(*words).code == 0  # the link led nowhere before
+    check_counts(out, shards)
+    with folders.open_shard_folder(out, manifest(out)):
+        assert "another process is writing" in refuse(*words)
+    link.unlink()
+    link.symlink_to(link)
+    assert "cannot write" in refuse(*words)
+
+
+def test_without_a_rule_nothing_is_said_about_texts_that_fit_nowhere(
+    command: Command, arguments: list[Any], shards: list[Path], out: Path
+) -> None:
+    for path in shards:
+        path.write_bytes(b"PAR1 nonsense")
+    done = command(*arguments)
+    assert done.out == f"0 texts in 3 shards; 3 shards failed: {out}\n"
+    assert manifest(out)["fits_nowhere"] is None
+    put_shards(shards[0].parent, 3, 10)
+    done = command(*arguments, "--force", "--outside", "0.5")
+    assert " fit nowhere: " in done.out
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ PARTS = {
     "assigning": "assigning",
     "writing the run": "reading and writing",
 }
+MIB = 2**20  # bytes: lines hold the memory in MiB
 SMALLER = 100_000  # texts that the growth of the time per text is measured from
 
 
@@ -34,7 +35,7 @@ def millions_table(lines: Sequence[Line]) -> str:
                 config["encoder"],
                 line["device"],
                 f"{line['seconds']:.0f}",
-                f"{line['peak_mb'] / 1024:.2f}",
+                f"{line['peak_mb'] * MIB / 1e9:.2f}",
                 f"{line['ms_per_text']:.3f}",
                 _growth(line, found),
                 *(f"{parts[name]:.0f}" for name in SHOWN),

@@ -37,7 +37,7 @@ def _speed(line: Line) -> str:
     )
     rows = [
         [
-            f"{share} of the throughput",
+            _share(found["per_second"] / server["texts_per_second"], share),
             f"{found['per_second']:,.0f}",
             f"{found['p50_ms']:,.0f}",
             f"{found['p99_ms']:,.0f}",
@@ -56,14 +56,28 @@ def _speed(line: Line) -> str:
     return told + "\n" + markdown(header, rows)
 
 
+def _share(reached: float, wanted: str) -> str:
+    """Return the share of the throughput that the load reached, and the one that was wanted.
+
+    wrk waits between requests, so that it sends fewer when answers come later.
+
+    Examples
+    --------
+    >>> _share(0.504, "50%"), _share(0.853, "90%")
+    ('50% of the throughput', '85% of the throughput (wanted: 90%)')
+    """
+    told = f"{reached:.0%} of the throughput"
+    return told if f"{reached:.0%}" == wanted else f"{told} (wanted: {wanted})"
+
+
 def _memory(line: Line) -> list[list[str]]:
     growth = line["last_mb"] - line["first_mb"]
     return [
         [
             f"memory over {line['requests']:,} requests (encoder: {line['encoder']})",
             "flat",
-            f"{line['first_mb']:,.0f} MB after the first {line['followed'][0][0]:,}, "
-            f"{line['last_mb']:,.0f} MB at the end ({growth:+.0f} MB)",
+            f"{line['first_mb']:,.0f} MiB after the first {line['followed'][0][0]:,}, "
+            f"{line['last_mb']:,.0f} MiB at the end ({growth:+.0f} MiB)",
         ]
     ]
 

@@ -1,4 +1,8 @@
-"""The table of tools by size: texts per second, and what 100 million texts would take."""
+"""The table of tools by size: texts per second, and what 100 million texts would take.
+
+The last column is a division, and in brackets where the time does not grow with the texts alone:
+a discovery has parts that take as long for any number of texts, and holds all texts in memory.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +17,13 @@ HOUR, DAY = 3600, 86_400  # seconds
 def sizes_table(lines: Sequence[Line]) -> str:
     """Return the speed of each way to predict, from the lines of other measurements."""
     rows = [
-        [tool, machine, f"{speed:,.0f}", took(MANY / speed)]
+        [tool, machine, f"{speed:,.0f}", f"({time})" if "discover" in tool else time]
         for tool, machine, speed in _measured(lines)
+        for time in [took(MANY / speed)]
     ]
     if not rows:
         return "No measurements yet.\n"
-    header = ["tool", "measured on", "texts per second", "100 million texts"]
+    header = ["tool", "measured on", "texts per second", "100 million texts, extrapolated"]
     return markdown(header, rows)
 
 
@@ -42,11 +47,11 @@ def _measured(lines: Sequence[Line]) -> Iterator[tuple[str, str, float]]:
             for name, found in line["measures"].items():
                 precision = name.rpartition(", ")[2]
                 tool = f"`newfound predict`, {precision}, {found['texts']:,} texts"
-                yield tool, line["device"], found["texts_per_second"]
+                yield tool, _machine(line), found["texts_per_second"]
     speed = serving_lines(lines).get("speed")
     if speed is not None:
         tool = "`newfound serve`, one text per request"
-        yield tool, speed["device"], speed["server"]["texts_per_second"]
+        yield tool, _machine(speed), speed["server"]["texts_per_second"]
     for line in lines:
         if line.get("kind") == "millions":
             config = line["config"]
@@ -54,11 +59,18 @@ def _measured(lines: Sequence[Line]) -> Iterator[tuple[str, str, float]]:
                 f"`newfound discover` on {config['texts']:,} texts, K = {line['n_categories']:,}, "
                 f"encoder {config['encoder']}"
             )
-            yield tool, line["device"], config["texts"] / line["seconds"]
+            yield tool, _machine(line), config["texts"] / line["seconds"]
     scaled = [line for line in lines if line.get("kind") == "scale_out"][-1:]
     for line in scaled:
         for row in line["rows"]:
             if row["engine"] == "ray":
                 workers = "1 worker" if row["workers"] == 1 else f"{row['workers']} workers"
                 tool = f"`newfound predict --engine ray`, {workers}"
-                yield tool, line["device"], row["texts"] / row["predicting_seconds"]
+                yield tool, _machine(line), row["texts"] / row["predicting_seconds"]
+
+
+def _machine(line: Line) -> str:
+    """Return the device, with the instruction set of the CPU where the line has it."""
+    if not line["device"].startswith("cpu"):
+        return str(line["device"])
+    return f"{line['device']}, {line.get('instruction_set', 'processor not recorded')}"

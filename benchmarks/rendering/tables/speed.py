@@ -16,7 +16,7 @@ from newfound.bench.speed.table import (
 )
 
 SAME_INERTIA = 1.005
-FLAT_MB = 300
+FLAT_MIB = 300
 STEADY = 1.25  # largest growth of the time per text, on a shared machine
 GPU_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("seconds", "here, seconds", ".2f"),
@@ -138,7 +138,7 @@ def _memory_goal(measures: Mapping[str, Measures]) -> tuple[str, bool]:
     """Check that memory does not grow with the table."""
     small, *_, large = _predictions(measures)
     more = large["peak_mb"] - small["peak_mb"]
-    return f"{more:+d} MB at {large['texts']:,}", more <= FLAT_MB
+    return f"{more:+d} MiB at {large['texts']:,}", more <= FLAT_MIB
 
 
 def _steady(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
@@ -185,7 +185,7 @@ GOALS: tuple[Goal, ...] = (
     ("`discover --effort fast`, of BERTopic's time", "<= 0.6", _bertopic_goal),
     (
         "`predict`, random one-layer encoder: memory beyond a small table's",
-        f"<= {FLAT_MB} MB",
+        f"<= {FLAT_MIB} MiB",
         _memory_goal,
     ),
     (

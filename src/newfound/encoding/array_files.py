@@ -8,11 +8,12 @@ the process by a signal.
 
 import errno
 import hashlib
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -126,6 +127,19 @@ def scratch_array(shape: tuple[int, int]) -> np.ndarray:
             f"{tempfile.gettempdir()}: {error.strerror or error}; free space, or name another "
             "folder in the environment variable TMPDIR"
         ) from error
+
+
+def release(values: np.ndarray) -> None:
+    """Free the memory that a memory-mapped array takes; the next access reads its file again.
+
+    The system would do so, too, if memory became scarce, but counts it as memory of the process
+    until then. Nothing is done to other arrays.
+    """
+    held: Any = values
+    while isinstance(held, np.ndarray):
+        held = held.base
+    if isinstance(held, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # a POSIX system
+        held.madvise(mmap.MADV_DONTNEED)
 
 
 def reserve(file: IO[bytes], size: int) -> None:

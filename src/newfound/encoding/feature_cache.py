@@ -13,7 +13,14 @@ from torch import Tensor
 
 from newfound.checkpoints import Checkpoints
 from newfound.devices import plain
-from newfound.encoding.array_files import HEADER, Note, new_array, read_array, scratch_array
+from newfound.encoding.array_files import (
+    HEADER,
+    Note,
+    new_array,
+    read_array,
+    release,
+    scratch_array,
+)
 from newfound.encoding.batching import Batch, Cells, Ragged, plan_batches, to_device
 from newfound.encoding.feature_maps import TOKEN_BUDGET, EncoderFeatures, PointFeatures
 from newfound.encoding.kept_batches import KeptBatches
@@ -24,6 +31,7 @@ from newfound.files.leftovers import temporary_for_file
 from newfound.progress import Advance
 
 TrainableFeatures = EncoderFeatures | VectorFeatures  # what a method trains
+RELEASED = 65_536  # texts after which the memory of a memory map is freed
 MEMORY_LIMIT = 4 * 2**30  # bytes; larger caches are memory-mapped
 
 
@@ -42,12 +50,15 @@ class Inputs:
         Device of the batches.
     parts : Parts, optional
         Which rows are parts of the same text; by default each row is a text.
+    mapped : ndarray, optional
+        The memory-mapped array that holds `states`, if it does.
     """
 
     states: Ragged | Tensor
     lengths: np.ndarray
     device: torch.device
     parts: Parts | None = None
+    mapped: np.ndarray | None = None
 
     @property
     def n_texts(self) -> int:
@@ -148,7 +159,8 @@ def run_frozen(
         return _as_inputs(states, tokens, pooled, device)
     if folder is None:
         values = scratch_array(shape)
-        _fill(torch.from_numpy(values), model, tokens, pooled, advance, checkpoints)
+        releasing = _releasing(values, advance)
+        _fill(torch.from_numpy(values), model, tokens, pooled, releasing, checkpoints)
     else:
         kept = folder / f"{_key(model, tokens)}.features"
         found = read_array(kept, shape, in_memory=fits, note=note)
@@ -156,24 +168,57 @@ def run_frozen(
             advance(len(tokens))
         if found is None:
             with new_array(kept, shape, in_memory=fits) as found:
-                _fill(torch.from_numpy(found), model, tokens, pooled, advance, checkpoints)
+                releasing = _releasing(found, advance)
+                _fill(torch.from_numpy(found), model, tokens, pooled, releasing, checkpoints)
             if not fits:  # mapped anew, so that training cannot change the file
                 found = np.memmap(kept, np.float16, "c", offset=HEADER, shape=shape)
         values = found
-    states = torch.from_numpy(values)
-    return _as_inputs(states.to(device) if fits else states, tokens, pooled, device)
+    if fits:
+        return _as_inputs(torch.from_numpy(values).to(device), tokens, pooled, device)
+    release(values)
+    return _as_inputs(torch.from_numpy(values), tokens, pooled, device, values)
 
 
-def _as_inputs(states: Tensor, tokens: Ragged, pooled: bool, device: torch.device) -> Inputs:
-    """Return the states as inputs of the trainable layers; pooled ones are averaged by text."""
+def _releasing(values: np.ndarray, advance: Advance | None) -> Advance:
+    """Return `advance` such that it also frees the memory of a memory map now and then."""
+    since = 0
+
+    def report(done: int) -> None:
+        nonlocal since
+        since += done
+        if since >= RELEASED:
+            since = 0
+            release(values)
+        if advance:
+            advance(done)
+
+    return report
+
+
+def _as_inputs(
+    states: Tensor,
+    tokens: Ragged,
+    pooled: bool,
+    device: torch.device,
+    mapped: np.ndarray | None = None,
+) -> Inputs:
+    """Return the states as inputs of the trainable layers; pooled ones are averaged by text.
+
+    `mapped` is the memory-mapped array of the states; their averages are then mapped as well.
+    """
     parts = tokens.parts
     if not pooled:
         rows = Ragged.from_lengths(states, tokens.lengths)
-        return Inputs(rows, tokens.lengths, device, parts)
+        return Inputs(rows, tokens.lengths, device, parts, mapped)
     if parts is None:
-        return Inputs(states, tokens.lengths, device)
-    mean = states.new_empty((len(parts), states.shape[1]))
-    return Inputs(parts.mean(states, mean), parts.counts, device)
+        return Inputs(states, tokens.lengths, device, mapped=mapped)
+    shape = (len(parts), states.shape[1])
+    if mapped is None:
+        return Inputs(parts.mean(states, states.new_empty(shape)), parts.counts, device)
+    values = scratch_array(shape)
+    parts.mean(states, torch.from_numpy(values))
+    release(values)
+    return Inputs(torch.from_numpy(values), parts.counts, device, mapped=values)
 
 
 def _fill(

@@ -164,9 +164,9 @@ def _is_aside(folder: Path) -> bool:
 
 
 def _stamp(folder: Path) -> list[tuple[int, ...]]:
-    """Return what changes when a folder, or the model in it, is replaced."""
+    """Return what changes when a folder or its model is replaced, or decisions are added."""
     stamp: list[tuple[int, ...]] = []
-    for name in ("", "model", MANIFEST, "run.json", "model.json"):
+    for name in ("", "model", MANIFEST, "run.json", "model.json", "decisions.jsonl"):
         try:
             found = os.stat(folder / name)
         except OSError:
@@ -174,6 +174,6 @@ def _stamp(folder: Path) -> list[tuple[int, ...]]:
             continue
         # Other files may be written into the folder, which changes its time. Not the time of the
         # last write: a copy can have that of the original, and its inode may be used again.
-        changed = found.st_ctime_ns if name.endswith(".json") else 0
+        changed = found.st_ctime_ns if "." in name else 0
         stamp.append((found.st_dev, found.st_ino, changed))
     return stamp

@@ -7,6 +7,7 @@ import torch
 
 from newfound.checkpoints import Kept
 from newfound.data.corpus import Corpus
+from newfound.encoding.array_files import release
 from newfound.encoding.feature_cache import Inputs, features_of
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.vectors.features import VectorFeatures
@@ -58,6 +59,7 @@ def assign_all(model: Model, corpus: Corpus, kept: KeptVectors, stages: Stages) 
                 return _assign(model, corpus, kept, targets, rows)
 
             parts.append(stages.checkpoints.compute("assigning", work).tensors)
+            release(kept.values)
             advance(len(rows))
     joined = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
     return Assigned(**joined)

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from newfound.clustering.distances import nearest
 from newfound.clustering.kmeans import kmeans
 from newfound.clustering.quotas import draw, quotas
+from newfound.devices import one_thread
 
 LABELLED_SHARE = 0.5  # of the sample, at most
 LEAST_LABELLED = 20  # labelled texts drawn of each category, if it has so many
@@ -67,7 +68,8 @@ def draw_sample(
         labelled = labelled[draw(targets[labelled], take, rng)]
     wanted = size - len(labelled)
     count = max(1, min(MOST_CELLS, wanted // PER_CELL))
-    cells, distances = cell_of(vectors, free, count, seed, device)
+    with one_thread():  # one cell that differs in its last digits would draw other texts
+        cells, distances = cell_of(vectors, free, count, seed, device)
     sizes = np.bincount(cells, minlength=count)
     spread = np.bincount(cells, weights=distances, minlength=count) / np.maximum(sizes, 1)
     least = np.where(spread <= np.median(spread), int(2 * CELL_SHARE * wanted / count), 1)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 
 from newfound.data.corpus import Corpus
-from newfound.encoding.array_files import scratch_array
+from newfound.encoding.array_files import release, scratch_array
 from newfound.encoding.feature_cache import run_frozen
 from newfound.encoding.feature_maps import EncoderFeatures
 from newfound.encoding.loading import Encoder
@@ -43,7 +42,9 @@ class KeptVectors:
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors [R, w] of texts, in memory."""
-        return np.asarray(self.values[self.place[rows]])
+        found = np.asarray(self.values[self.place[rows]])
+        release(self.values)
+        return found
 
 
 def keep_vectors(
@@ -109,8 +110,8 @@ def _pooled(
             note=stages.note,
             checkpoints=stages.checkpoints,
         )
-    assert isinstance(inputs.states, Tensor)
-    return inputs.states.numpy(), tokens.long
+    assert inputs.mapped is not None
+    return inputs.mapped, tokens.long
 
 
 def _scaled(vectors: np.ndarray) -> np.ndarray:

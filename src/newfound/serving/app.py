@@ -1,10 +1,12 @@
 """The HTTP interface: routes, the token, and errors as JSON with one sentence."""
 
+import asyncio
 import hmac
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -76,10 +78,11 @@ def _predict_with(service: Service) -> Answer:
     limits = service.limits
 
     async def predict(request: Request) -> Response:
+        deadline = asyncio.get_running_loop().time() + limits.seconds
         try:
             body = await read_body(request, limits.body, limits.seconds)
-            texts = parse_texts(request.headers.get("content-type", ""), body)
-            return _json(await service.answer(texts))
+            texts = parse_texts(request.headers.get("content-type", ""), body, limits.text)
+            return _json(await service.answer(texts, deadline, partial(_until_gone, request)))
         except RefusedError as error:
             return _error(error.status, error.sentence, error.headers)
         except InputError as error:
@@ -89,6 +92,12 @@ def _predict_with(service: Service) -> Answer:
             return _error(500, BROKEN)
 
     return predict
+
+
+async def _until_gone(request: Request) -> None:
+    """Return when the client has closed the connection; the body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _add_routes(app: FastAPI, service: Service, predict: Answer) -> None:

@@ -47,8 +47,8 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     return b"".join(parts)
 
 
-def parse_texts(content_type: str, body: bytes) -> list[str]:
-    """Return the texts in a body; raise RefusedError for anything else."""
+def parse_texts(content_type: str, body: bytes, longest: int) -> list[str]:
+    """Return the texts in a body, of at most `longest` characters; refuse anything else."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "the body must be JSON: send Content-Type: application/json")
     try:
@@ -68,6 +68,12 @@ def parse_texts(content_type: str, body: bytes) -> list[str]:
     for name, text in zip(names, texts, strict=True):
         if not isinstance(text, str):
             raise RefusedError(422, f"{name} is not a string; send each text as a string")
+        if len(text) > longest:
+            raise RefusedError(
+                413,
+                f"{name} has {len(text):,} characters, and a text may have {longest:,}; send "
+                "shorter texts",
+            )
     return texts
 
 

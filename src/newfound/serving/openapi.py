@@ -18,7 +18,7 @@ ERRORS = {
     401: "The token is missing or wrong.",
     408: "The body did not arrive in time.",
     409: "The new run cannot be used; the old one stays.",
-    413: "The body is too large.",
+    413: "The body or a text is too large, or there are more texts than may wait.",
     415: "The body is of another type than JSON.",
     422: "The body is JSON of another form.",
     500: "The prediction failed.",

@@ -7,17 +7,21 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from newfound.errors import InputError
+from newfound.serving.protocol import LimitedProtocol
 from newfound.serving.service import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
 IDLE = 75  # seconds until a connection without requests is closed
-LAST = 5.0  # seconds beyond the time limit of a request in which the service ends
+LAST = 3.0  # seconds beyond the time limit of a request in which its answer is sent
+SPARE = 128  # files that are open beside connections
 
 
 class Server(uvicorn.Server):
@@ -29,11 +33,27 @@ class Server(uvicorn.Server):
     service : Service
     ready : callable
         Called when requests are answered.
+    hangup : Event, optional
+        Set if SIGHUP came before the server runs; the run is then loaded again at once.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Service,
+        ready: Callable[[], None],
+        hangup: threading.Event | None = None,
+    ) -> None:
+        limits = replace(service.limits, connections=_room_for(service.limits.connections))
+        refused = service.metrics.requests
         config = uvicorn.Config(
             app,
+            http=partial(  # type: ignore[arg-type]  # called as a class is
+                LimitedProtocol,
+                limits=limits,
+                refused=lambda status: refused.labels("other", status).inc(),
+            ),
+            ws="none",
             log_config=None,  # warnings and errors go to standard error
             access_log=False,
             server_header=False,
@@ -43,7 +63,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=round(service.limits.seconds + LAST),
         )
         super().__init__(config)
-        self._service, self._ready = service, ready
+        self._service, self._ready, self._hangup = service, ready, hangup
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -51,6 +71,8 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+            if self._hangup is not None and self._hangup.is_set():
+                self._reload()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -82,6 +104,23 @@ class Server(uvicorn.Server):
         task = asyncio.get_running_loop().create_task(reload())
         self._reloads.add(task)  # a task that nobody holds may be discarded
         task.add_done_callback(self._reloads.discard)
+
+
+def _room_for(connections: int) -> int:
+    """Let this process open so many connections; return how many it can."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return max(1, min(connections, soft - SPARE))
+    return connections
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -4,12 +4,13 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from asyncio import FIRST_COMPLETED
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from threadpoolctl import threadpool_limits
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from newfound.model import Model
 
 NOT_ANSWERED = ("id", "text")  # columns of predictions that a client knows
+ENDING = 5.0  # seconds in which predictions must end when the service does
+CLOSED = 499  # status of a request whose client has gone; nobody receives it
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,26 @@ class Limits:
     queue : int
         Most texts that wait; further requests are refused.
     body : int
-        Most bytes of a request.
+        Most bytes of the body of a request.
+    text : int
+        Most characters of a text.
     seconds : float
-        Longest time until a request is answered, and in which its body must arrive.
+        Longest time until a request is answered, from the end of its headers.
+    connections : int
+        Most connections at a time.
+    head : int
+        Most bytes of the address and the headers of a request.
+    head_seconds : float
+        Longest time in which they must arrive.
     """
 
     queue: int = 4096
     body: int = 4 * 2**20
+    text: int = 100_000
     seconds: float = 30.0
+    connections: int = 1024
+    head: int = 32 * 2**10
+    head_seconds: float = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +145,7 @@ class Service:
         self.folder, self.options, self.limits, self._report = folder, options, limits, report
         self.metrics = Metrics()
         self.last_reload = "none"  # or "done", "failed"
+        self.ended = False  # whether all predictions have ended
         self.run = load_run(folder, options)
         self._predict = self.run.predict  # one object, by which the queue tells models apart
         self._count_model()
@@ -155,26 +171,53 @@ class Service:
         self.metrics.waiting.set_function(lambda: self._batcher.waiting)
 
     async def close(self) -> None:
-        """Answer what was taken, and end the threads."""
-        await asyncio.to_thread(self._batcher.close)
+        """Answer what was taken, and end the threads; predictions that take too long are left."""
+        self.ended = await asyncio.to_thread(self._batcher.close, ENDING)
         torch.set_num_threads(self._threads)
         if self._limits is not None:
             self._limits.restore_original_limits()
 
-    async def answer(self, texts: list[str]) -> str:
-        """Return the predictions of texts, and the model that made them, as JSON."""
+    async def answer(
+        self, texts: list[str], deadline: float, gone: Callable[[], Awaitable[object]]
+    ) -> str:
+        """Return the predictions of texts, and the model that made them, as JSON.
+
+        Parameters
+        ----------
+        texts : list of str
+        deadline : float
+            Time of the loop until which they are predicted.
+        gone : callable
+            Waits until the client has closed the connection; its texts are then not predicted.
+
+        Raises
+        ------
+        RefusedError
+        """
+        if len(texts) > self.limits.queue:  # at no time would there be room for them
+            raise RefusedError(
+                413,
+                f"the request has {len(texts):,} texts, and {self.limits.queue:,} may wait; send "
+                "fewer texts per request",
+            )
         run, begun = self.run, time.perf_counter()
         try:
             future = self._batcher.submit(self._predict, texts)
         except QueueFullError:
             raise self._refused(f"{self.waiting:,} texts are waiting already") from None
+        watch: asyncio.Future[Any] = asyncio.ensure_future(gone())
+        left = deadline - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                rows = await future
-        except TimeoutError:
-            raise self._refused(
-                f"the texts were not predicted in {self.limits.seconds:g} s"
-            ) from None
+            either: set[asyncio.Future[Any]] = {future, watch}
+            await asyncio.wait(either, timeout=left, return_when=FIRST_COMPLETED)
+        finally:
+            watch.cancel()
+            future.cancel()  # unless it is done
+        if future.cancelled():
+            if watch.done():
+                raise RefusedError(CLOSED, "the connection was closed before the answer")
+            raise self._refused(f"the texts were not predicted in {self.limits.seconds:g} s")
+        rows = future.result()
         self.metrics.seconds.observe(time.perf_counter() - begun)
         self.metrics.texts.inc(len(texts))
         return f'{{"model": "{run.digest}", "predictions": [{", ".join(rows)}]}}'

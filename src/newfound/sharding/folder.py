@@ -12,9 +12,10 @@ renames the predictions. A shard is finished if it has both a receipt (or an ent
 and its file, so that a fault at any moment leaves it finished or not, never half.
 """
 
+import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -33,6 +34,8 @@ RECEIPTS = "receipts"
 ASIDE = "set-aside"
 FORMAT = 1
 AGAIN = "choose another folder, or begin anew with --force"
+# Without its manifest, nobody knows which files of the folder newfound wrote.
+REMOVE = "choose another folder, or delete this one if you need nothing in it"
 COUNTS = ("rows", "written", "empty", "set_aside", "fits_nowhere")
 
 
@@ -45,8 +48,7 @@ class Receipt:
     source : str
         Path of the table.
     source_bytes, source_changed : int
-        Its size, and the time of its last change in nanoseconds. A table that has changed since
-        is predicted again.
+        Its stamp; see `source_stamp`. A table that has changed since is predicted again.
     rows : int
         Rows of the table: `written` and `set_aside`.
     written : int
@@ -92,9 +94,21 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def source_stamp(source: Path) -> tuple[int, int]:
-    """Return the size of a table and the time of its last change; of a folder only the time."""
+    """Return the size of a table in bytes, and the time of its last change in nanoseconds.
+
+    Of a folder, the sum of the sizes of its files, and a number that depends on the names, sizes
+    and times of all of them.
+    """
     found = source.stat()
-    return (0 if source.is_dir() else found.st_size), found.st_mtime_ns
+    if not source.is_dir():
+        return found.st_size, found.st_mtime_ns
+    total, digest = 0, hashlib.sha256()
+    for path in sorted(path for path in source.rglob("*") if not path.is_dir()):
+        each = path.lstat() if path.is_symlink() and not path.exists() else path.stat()
+        name = os.fsencode(path.relative_to(source))
+        digest.update(b"%d %d %d %b\0" % (each.st_size, each.st_mtime_ns, len(name), name))
+        total += each.st_size
+    return total, int.from_bytes(digest.digest()[:7])
 
 
 def write_receipt(folder: Path, shard: Shard, receipt: Receipt) -> None:
@@ -119,9 +133,15 @@ class ShardFolder:
         return entry.source == str(shard.source) and stamp == source_stamp(shard.source)
 
     def _is_whole(self, name: str, entry: Receipt) -> bool:
-        """Return whether the file of an entry is there; its worker may have ended before that."""
+        """Return whether the file of an entry is there, as it was written.
+
+        Its worker may have ended before that, or a fault of the disk may have changed it.
+        """
         output = self.folder / name
-        return output.is_file() and output.stat().st_size == entry.bytes
+        if not output.is_file() or output.stat().st_size != entry.bytes:
+            return False
+        with output.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
 
     def begin(self, shards: Iterable[Shard]) -> list[Shard]:
         """Return the shards that are not finished; nothing is left of earlier predictions."""
@@ -142,7 +162,8 @@ class ShardFolder:
         for count in COUNTS:
             numbers = [getattr(entry, count) for entry in chosen]
             given = [number for number in numbers if number is not None]
-            sums[count] = sum(given) if given or not numbers else None
+            # Only this count may be missing, and it is if no shard tells whether there is a rule.
+            sums[count] = None if count == "fits_nowhere" and not given else sum(given)
         return sums
 
     def write(self, failed: Mapping[str, Mapping[str, str]], *, complete: bool = False) -> None:
@@ -164,7 +185,7 @@ class ShardFolder:
         """Write the manifest at the end of a command; it then has what the receipts have."""
         # A worker may have finished a shard of which this process has not heard.
         for name, entry in _read_receipts(self.folder).items():
-            if self._is_whole(name, entry):
+            if self.entries.get(name) != entry and self._is_whole(name, entry):
                 self.entries[name] = entry
         self.write(failed, complete=all(shard.output in self.entries for shard in shards))
         shutil.rmtree(self.folder / RECEIPTS, ignore_errors=True)
@@ -174,7 +195,7 @@ class ShardFolder:
 
 @contextmanager
 def open_shard_folder(
-    folder: Path, about: Mapping[str, Any], *, force: bool = False
+    folder: Path, about: Mapping[str, Any], shards: Sequence[Shard] = (), *, force: bool = False
 ) -> Iterator[ShardFolder]:
     """Yield a new or an existing output folder, which no other command writes meanwhile.
 
@@ -183,6 +204,8 @@ def open_shard_folder(
     folder : Path
     about : mapping
         What all predictions of a folder have in common: "model", with its "sha256", and "options".
+    shards : sequence of Shard
+        Those that will be written.
     force : bool, default False
         Whether to delete the predictions that the folder holds.
 
@@ -196,33 +219,45 @@ def open_shard_folder(
         If the folder holds other things, or predictions of another model or with other options, or
         another command writes it.
     """
-    place = folder.absolute()
+    # Workers on other machines know the folder by its name, the lock by what a link stands for.
+    place, real = folder.absolute(), _resolved(folder)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with writer_lock(lock_path(place, inside=False), folder):
-            if place.exists() and not place.is_dir():
+        real.parent.mkdir(parents=True, exist_ok=True)
+        with writer_lock(lock_path(real, inside=False), folder):
+            if real.exists() and not real.is_dir():
                 raise InputError(f"{folder} is a file; give a folder for the predictions")
             entries: dict[str, Receipt] = {}
-            if place.is_dir() and not is_free(place):
+            if real.is_dir() and not is_free(real):
                 _check_kind(place)
+                if not force:
+                    _check_same(place, about)
+                entries = _read_entries(place)
+                _check_own(place, folder, shards, entries)
                 if force:
                     _delete(place)
-                else:
-                    _check_same(place, about)
-                    entries = _read_entries(place)
+                    entries = {}
+            real.mkdir(exist_ok=True)
             yield ShardFolder(place, about, entries)
     except OSError as error:
         raise InputError(cannot_write(folder, error)) from error
 
 
+def _resolved(folder: Path) -> Path:
+    """Return what a path with links stands for."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        raise InputError(f"cannot write {folder}: {error}; choose another folder") from error
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the content of the manifest of an output folder."""
-    value = read_with_format(folder / MANIFEST, FORMAT, AGAIN)
+    value = read_with_format(folder / MANIFEST, FORMAT, REMOVE)
     try:
         check_fields(value, {"model": dict, "options": dict, "shards": dict}, MANIFEST)
         check_fields(value["model"], {"sha256": str}, MANIFEST)
     except DamagedFileError as error:
-        raise InputError(f"{folder / MANIFEST} is damaged ({error}); {AGAIN}") from error
+        raise InputError(f"{folder / MANIFEST} is damaged ({error}); {REMOVE}") from error
     return value
 
 
@@ -235,13 +270,29 @@ def _check_kind(folder: Path) -> None:
     read_manifest(folder)  # also a run folder has a manifest.json, but another one
 
 
+def _check_own(
+    place: Path, folder: Path, shards: Sequence[Shard], entries: Mapping[str, Receipt]
+) -> None:
+    """Raise InputError if the predictions of a shard would replace a file of somebody else."""
+    for shard in shards:
+        # A receipt is written before its file, so that all files of ours have one, or an entry.
+        receipt = place / RECEIPTS / f"{shard.output}.json"
+        if shard.output in entries or receipt.exists() or not os.path.lexists(place / shard.output):
+            continue
+        raise InputError(
+            f"{folder / shard.output} is no prediction that newfound recorded, and would be "
+            "replaced; move it away, or choose another folder"
+        )
+
+
 def _check_same(folder: Path, about: Mapping[str, Any]) -> None:
     """Raise InputError if the predictions in a folder were made in another way."""
     found = read_manifest(folder)
+    before, now = found["model"]["sha256"][:12], about["model"]["sha256"][:12]
     if found["model"]["sha256"] != about["model"]["sha256"]:
         raise InputError(
-            f"{folder} holds predictions of another model (sha256 "
-            f"{found['model']['sha256'][:12]}, not {about['model']['sha256'][:12]}); {AGAIN}"
+            f"{folder} holds predictions of another model, or of the model before other decisions "
+            f"(sha256 {before}, not {now}); {AGAIN}"
         )
     for name in sorted({*found["options"], *about["options"]}):
         before, now = found["options"].get(name), about["options"].get(name)

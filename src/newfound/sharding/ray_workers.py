@@ -12,19 +12,23 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import sys
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from newfound.errors import InputError, reason
+from newfound.files.locks import folder_lock
 
 ADDRESS = "RAY_ADDRESS"
 ATTEMPTS = 5  # workers that an item may cost
 CONNECTING = 10  # seconds in which the head of a cluster must answer
+PREFIX = "newfound-ray-"  # of names of folders
 OBJECTS = 100 * 2**20  # bytes of Ray's object store: items and results are small
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -215,21 +219,17 @@ def cluster(workers: int | None) -> Iterator[Any]:
     if address:
         _check_reachable(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-    folder = None
-    if not address:
-        # Not the folder of the user's temporary files: paths of sockets must be short.
-        folder = tempfile.mkdtemp(
-            prefix=f"newfound-ray-{os.getpid()}-", dir=None if os.name == "nt" else "/tmp"
-        )
-        options |= {
-            "address": "local",
-            "num_cpus": workers,
-            "include_dashboard": False,
-            "object_store_memory": OBJECTS,
-            "_temp_dir": folder,
-        }
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with ExitStack() as stack:
+        if not address:
+            options |= {
+                "address": "local",
+                "num_cpus": workers,
+                "include_dashboard": False,
+                "object_store_memory": OBJECTS,
+                "_temp_dir": str(stack.enter_context(private_folder())),
+            }
+        stack.callback(ray.shutdown)
         try:
             ray.init(**options)
         except (ConnectionError, RuntimeError, TimeoutError, ValueError, OSError) as error:
@@ -240,10 +240,50 @@ def cluster(workers: int | None) -> Iterator[Any]:
         finally:
             _restore(handlers)
         yield ray
-    finally:
-        ray.shutdown()
-        if folder is not None:
+
+
+@contextmanager
+def private_folder(place: Path | None = None) -> Iterator[Path]:
+    """Yield a folder for the files of Ray, in one that only this user can enter.
+
+    It is removed afterwards. What killed processes left there is removed first.
+
+    Parameters
+    ----------
+    place : Path, optional
+        By default /tmp, not the folder of the user's temporary files: paths of sockets must be
+        short.
+    """
+    if place is None:
+        place = Path(tempfile.gettempdir() if os.name == "nt" else "/tmp")
+    for left in place.glob(f"{PREFIX}*"):
+        # Ray's own processes live on for a moment, and another container has processes of its own:
+        # whoever uses a folder holds its lock.
+        if _is_own(left):
+            with folder_lock(left) as held:
+                if held:
+                    shutil.rmtree(left, ignore_errors=True)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))  # mode 700
+        try:
+            with folder_lock(folder) as held:
+                if held is False:  # another process took it for a left-over
+                    continue
+                inner = folder / "r"  # Ray lets everybody write into its folder
+                inner.mkdir()
+                yield inner
+                return
+        finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether a path is a folder of this user, and not a link."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and (os.name == "nt" or found.st_uid == os.getuid())
 
 
 def _check_reachable(address: str) -> None:

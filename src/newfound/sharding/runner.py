@@ -1,5 +1,6 @@
 """Predict all shards that are not finished yet, with the workers of an engine."""
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -94,14 +95,15 @@ def predict_shards(
     options, stages = options or ShardOptions(), stages or Stages(show=False)
     shards = find_shards(tables)
     for shard in shards:
-        if shard.source.parent.resolve() == out.resolve():
+        # Unlike resolve(), accepts a loop of links.
+        if os.path.realpath(shard.source.parent) == os.path.realpath(out):
             raise InputError(f"{out} holds the tables themselves; choose another folder")
     about = {
         "model": {"folder": str(predictor.folder), "sha256": predictor.digest},
         "options": _recorded(predictor, options),
     }
     failed: dict[str, dict[str, str]] = {}
-    with open_shard_folder(out, about, force=force) as folder:
+    with open_shard_folder(out, about, shards, force=force) as folder:
         waiting = folder.begin(shards)
         work = ShardWork(predictor, folder.folder, options)
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.data.tables import TableChunk, TableStream, TableWriter, stream_table
-from newfound.errors import InputError, reason
+from newfound.errors import EmptyTableError, InputError, reason
 from newfound.files import write_atomically, write_text
 from newfound.prediction import Predictor, Rows, predicted, prediction_columns
 from newfound.sharding.folder import ASIDE, Receipt, source_stamp, write_receipt
@@ -60,15 +60,7 @@ class ShardWork:
         try:
             with _reading(shard):
                 stamp = source_stamp(shard.source)
-                table = stream_table(
-                    shard.source,
-                    text_column=self.predictor.text_column,
-                    id_column=self.predictor.id_column,
-                    raw_cells=self.options.raw_cells,
-                    sheet=self.options.sheet,
-                    query=self.options.query,
-                    bad_rows=bad,
-                )
+                table = self._open(shard, bad)
             with write_atomically(self.folder / shard.output) as temporary:
                 counts, aside = self._write(shard, table, bad, temporary)
                 lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in aside]
@@ -83,23 +75,43 @@ class ShardWork:
                     bytes=temporary.stat().st_size,
                     sha256=sha256,
                     seconds=round(time.perf_counter() - begun, 3),
-                    notes=[*table.notes, *self.predictor.model.notes()],
+                    notes=[*table.notes, *self._notes(shard, counts)],
                 )
                 write_receipt(self.folder, shard, receipt)
         except ShardError as error:
             return str(error)
         return receipt
 
+    def _notes(self, shard: Shard, counts: Mapping[str, Any]) -> list[str]:
+        """Return notes on a shard that was predicted."""
+        notes = [] if counts["rows"] else [f"{shard.source}: there are no rows"]
+        return [*notes, *self.predictor.model.notes()]
+
+    def _open(self, shard: Shard, bad: dict[int, str]) -> TableStream:
+        """Open a table; one without rows has no columns, if it has no header."""
+        try:
+            return stream_table(
+                shard.source,
+                text_column=self.predictor.text_column,
+                id_column=self.predictor.id_column,
+                raw_cells=self.options.raw_cells,
+                sheet=self.options.sheet,
+                query=self.options.query,
+                bad_rows=bad,
+            )
+        except EmptyTableError:
+            return TableStream([], chunk=1)
+
     def _write(
-        self, shard: Shard, table: TableStream, bad: Mapping[int, str], path: Path
+        self, shard: Shard, table: TableStream, bad: dict[int, str], path: Path
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Write the predictions; return the counts and the rows that were set aside."""
         columns = prediction_columns(self.predictor.text_column, table.kept)
         aside: list[dict[str, Any]] = []
         rows = empty = 0
-        marked: int | None = None
+        marked = None if self.predictor.model.fit_threshold is None else 0
         with TableWriter(path, columns, raw_cells=self.options.raw_cells) as writer:
-            for chunk, vectors in self._chunks(shard, table):
+            for chunk, vectors in self._chunks(shard, table, bad):
                 first, rows = rows + 1, rows + len(chunk.texts)
                 found, failed = predict_rows(
                     self.predictor.model,
@@ -114,15 +126,15 @@ class ShardWork:
                     continue
                 writer.write({name: found[name] for name in columns})
                 empty += sum(category is None for category in found["category"])
-                if any(found["fits_nowhere"]):
-                    marked = (marked or 0) + found["fits_nowhere"].count("yes")
-            if len(aside) == rows:
+                if marked is not None:
+                    marked += found["fits_nowhere"].count("yes")
+            if rows and len(aside) == rows:
                 raise ShardError(f"no row can be predicted; the first: {aside[0]['reason']}")
         counts = {"rows": rows, "written": rows - len(aside), "empty": empty}
         return {**counts, "set_aside": len(aside), "fits_nowhere": marked}, aside
 
     def _chunks(
-        self, shard: Shard, table: TableStream
+        self, shard: Shard, table: TableStream, bad: dict[int, str]
     ) -> Iterator[tuple[TableChunk, np.ndarray | None]]:
         """Yield the rows of a table, with their vectors if the user computed them."""
         chunks, vectors = iter(table), None
@@ -131,7 +143,7 @@ class ShardWork:
 
             column = self.options.vector_column
             vectors = stream_vectors(
-                shard.source, table.rows, table.chunk, file=None, column=column
+                shard.source, table.rows, table.chunk, file=None, column=column, bad_rows=bad
             )
         while True:
             with _reading(shard):

@@ -102,7 +102,7 @@ def measure(
 
 def _line(options: SpeedOptions, section: str, measures: Measures, notes: list[str]) -> Line:
     """Return the result line of a section."""
-    from newfound.devices import describe_device, find_device
+    from newfound.devices import describe_device, find_device, instruction_set
     from newfound.versions import versions
 
     return {
@@ -115,6 +115,7 @@ def _line(options: SpeedOptions, section: str, measures: Measures, notes: list[s
         "measures": measures,
         "notes": notes,
         "device": describe_device(find_device(None if section in ON_GPU else "cpu")),
+        "instruction_set": instruction_set(),
         "versions": versions(),
         "commit": commit(),
     }

@@ -48,8 +48,8 @@ COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("cosine", "cosine to fp32", ".4f"),
     ("inertia", "inertia", ",.1f"),
     ("process_seconds", "seconds, imports included", ".1f"),
-    ("peak_mb", "peak memory, MB", ",.0f"),
-    ("kb_per_text", "kB per text", ",.0f"),
+    ("peak_mb", "peak memory, MiB", ",.0f"),
+    ("kb_per_text", "KiB per text", ",.0f"),
 )
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from newfound.cli.flags import (
 from newfound.cli.inputs import model_options
 from newfound.cli.output import Output
 from newfound.errors import InputError, reason
+from newfound.serving.hangups import noting_hangup
 
 TOKEN = "NEWFOUND_TOKEN"  # environment variable
 SHORTEST_TOKEN = 16  # characters
@@ -52,10 +55,25 @@ def add_parser(commands: Commands) -> None:
         metavar="TEXTS",
         type=int,
         default=4096,
-        help="texts that may wait; a request beyond them is refused with status 503",
+        help="texts that may wait; a request beyond them is refused with status 503, and one with "
+        "more texts than may ever wait with status 413",
     )
     command.add_argument(
-        "--body-limit", metavar="BYTES", type=int, default=4 * 2**20, help="largest request"
+        "--body-limit", metavar="BYTES", type=int, default=4 * 2**20, help="largest body"
+    )
+    command.add_argument(
+        "--text-limit",
+        metavar="CHARACTERS",
+        type=int,
+        default=100_000,
+        help="longest text; a request with a longer one is refused with status 413",
+    )
+    command.add_argument(
+        "--connections",
+        metavar="N",
+        type=int,
+        default=1024,
+        help="connections at a time; further ones are refused with status 503",
     )
     command.add_argument(
         "--time-limit",
@@ -70,6 +88,12 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Serve a run until a signal ends it."""
+    with noting_hangup() as hangup:
+        _serve(options, hangup)
+
+
+def _serve(options: argparse.Namespace, hangup: threading.Event) -> None:
+    """Serve a run; load it again at once if SIGHUP has come meanwhile."""
     token = _token()
     limits = _limits(options)
     # Batches are small, and the other cores have batches of their own.
@@ -103,8 +127,14 @@ def run(options: argparse.Namespace) -> None:
         def ready() -> None:
             output.progress(f"{options.folder} is served at {url}; {url}/docs describes requests")
 
-        Server(make_app(service, token), service, ready).run(sockets=[bound])
-    output.progress("all requests were answered")
+        Server(make_app(service, token), service, ready, hangup).run(sockets=[bound])
+    if service.ended:
+        output.progress("all requests were answered")
+        return
+    output.progress("some texts took too long to be predicted; their requests were refused")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # a thread that still predicts could keep the process, or break its end
 
 
 def _token() -> str | None:
@@ -122,8 +152,14 @@ def _token() -> str | None:
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
     """Return the limits of the service, after a check of all numbers."""
-    flags = {"queue": "--queue", "body": "--body-limit", "seconds": "--time-limit"}
-    given = {"queue": options.queue, "body": options.body_limit, "seconds": options.time_limit}
+    flags = {
+        "queue": "--queue",
+        "body": "--body-limit",
+        "text": "--text-limit",
+        "seconds": "--time-limit",
+        "connections": "--connections",
+    }
+    given = {name: vars(options)[flag[2:].replace("-", "_")] for name, flag in flags.items()}
     if not 0 <= options.port < 2**16:
         raise InputError(f"--port must be from 0 to 65535, not {options.port}")
     for name, value in given.items():

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from newfound.data.tables.textfile import check_file, reading
-from newfound.errors import DamagedFileError, InputError
+from newfound.errors import DamagedFileError, EmptyTableError, InputError
 from newfound.files import read_json
 
 STATE = "state.json"
 SPLITS = "dataset_dict.json"
+KIND = "an Arrow file"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class ArrowTable:
     files: list[Path]
     schema: Any
     class_names: Mapping[str, list[str]]  # by column: names of the categories that it numbers
+    bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row, as strings."""
@@ -41,34 +43,41 @@ class ArrowTable:
         return self._read(wanted)
 
     def _read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+        before = 0
         for file in self.files:
             for batch in _batches(file):
-                lists = [self._strings(name, batch.column(name)) for name in wanted]
+                with reading_arrow(self.path, KIND):
+                    lists = [self._strings(name, batch.column(name), before) for name in wanted]
                 yield from zip(*lists, strict=True)
+                before += batch.num_rows
 
-    def _strings(self, name: str, values: Any) -> list[str | None]:
+    def _strings(self, name: str, values: Any, before: int) -> list[str | None]:
         """Return a column as strings, with names in place of the numbers of categories."""
         names = self.class_names.get(name)
         if names is None:
-            strings: list[str | None] = as_strings(values).to_pylist()
-            return strings
+            return column_as_strings(values, self.path, name, before, self.bad_rows)
         # -1 means unlabelled in the library.
         numbers = values.to_pylist()
         return [names[n] if n is not None and 0 <= n < len(names) else None for n in numbers]
 
 
-def open_arrow(path: Path) -> ArrowTable:
-    """Check an Arrow file, in the streaming or the file format (Feather)."""
-    return _open(path, [path], {})
+def open_arrow(path: Path, bad_rows: dict[int, str] | None = None) -> ArrowTable:
+    """Check an Arrow file, in the streaming or the file format (Feather).
+
+    `bad_rows` receives the number of each row with a cell that is not text, while rows are read.
+    """
+    return _open(path, [path], {}, bad_rows)
 
 
-def open_dataset(folder: Path) -> ArrowTable:
+def open_dataset(folder: Path, bad_rows: dict[int, str] | None = None) -> ArrowTable:
     """Check a dataset that `Dataset.save_to_disk` wrote.
 
     Parameters
     ----------
     folder : Path
         A folder with a state.json or a dataset_dict.json.
+    bad_rows : dict of int to str, optional
+        As in `open_arrow`.
 
     Returns
     -------
@@ -99,10 +108,15 @@ def open_dataset(folder: Path) -> ArrowTable:
         raise InputError(
             f"{folder / STATE} does not name the files of the dataset: save the dataset again"
         )
-    return _open(folder, [folder / str(name) for name in names], _class_names(folder))
+    return _open(folder, [folder / str(name) for name in names], _class_names(folder), bad_rows)
 
 
-def _open(path: Path, files: list[Path], class_names: Mapping[str, list[str]]) -> ArrowTable:
+def _open(
+    path: Path,
+    files: list[Path],
+    class_names: Mapping[str, list[str]],
+    bad_rows: dict[int, str] | None,
+) -> ArrowTable:
     """Read the files once, and check their batches."""
     schema, rows = None, 0
     for file in files:
@@ -116,18 +130,18 @@ def _open(path: Path, files: list[Path], class_names: Mapping[str, list[str]]) -
                 )
             rows += batch.num_rows
     if schema is None or rows == 0:
-        raise InputError(f"{path}: the table has no rows: give a table with rows")
+        raise EmptyTableError(f"{path}: the table has no rows: give a table with rows")
     numbered = {
         name: names
         for name, names in class_names.items()
         if name in schema.names and pa.types.is_integer(schema.field(name).type)
     }
-    return ArrowTable(path, list(schema.names), rows, [], files, schema, numbered)
+    return ArrowTable(path, list(schema.names), rows, [], files, schema, numbered, bad_rows)
 
 
 def _batches(path: Path) -> Iterator[Any]:
     """Yield the record batches of a file."""
-    with reading_arrow(path, "an Arrow file"), path.open("rb") as handle:
+    with reading_arrow(path, KIND), path.open("rb") as handle:
         is_file = handle.read(6) == b"ARROW1"
         handle.seek(0)
         if is_file:
@@ -191,6 +205,38 @@ def check_types(path: Path, schema: Any, wanted: Sequence[str]) -> None:
                 f"{path}, column {name!r}: values of type {kind} cannot be read as "
                 "texts: give strings, or choose another column"
             ) from error
+
+
+def column_as_strings(
+    values: Any, path: Path, name: str, before: int, bad_rows: dict[int, str] | None
+) -> list[str | None]:
+    """Return the cells of a column; bad ones are None, and their rows are collected.
+
+    Parameters
+    ----------
+    values : Arrow array
+    path, name
+        Of the table and of the column, for messages.
+    before : int
+        Number of rows before these.
+    bad_rows : dict of int to str or None
+        Receives the rows; without it, the first bad cell is an error of Arrow.
+    """
+    try:
+        cells: list[str | None] = as_strings(values).to_pylist()
+        return cells
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        if bad_rows is None:
+            raise
+    cells = []
+    for position in range(len(values)):
+        try:
+            cells += as_strings(values.slice(position, 1)).to_pylist()
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            row = before + position + 1
+            bad_rows[row] = f"{path}, row {row}, column {name!r}: the value is not valid UTF-8 text"
+            cells.append(None)
+    return cells
 
 
 def as_strings(values: Any) -> Any:

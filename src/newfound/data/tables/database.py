@@ -5,7 +5,7 @@ tables of its database, but no other file, and it cannot write.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from newfound.data.tables.cells import cell_text
 from newfound.data.tables.textfile import reading
-from newfound.errors import InputError, reason
+from newfound.errors import EmptyTableError, InputError, reason
 
 _BATCH = 4096
 _READS = {
@@ -39,22 +39,41 @@ class QueryResult:
     query: str
     kind: str
     unreadable: dict[str, tuple[int, str]]  # by column: first row that is not a text, and its type
+    bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
+
+    @property
+    def unfit(self) -> Collection[str]:
+        """Columns with values that are not texts."""
+        return self.unreadable.keys()
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Run the query again, and yield the wanted columns of every row."""
         for name in wanted:
-            if name in self.unreadable:
-                row, kind = self.unreadable[name]
-                raise InputError(
-                    f"{self.path}, row {row}, column {name!r}: the value is of type {kind}: cast "
-                    "it to text in the query, or choose another column"
-                )
+            if name in self.unreadable and self.bad_rows is None:
+                raise InputError(self._no_text(name, *self.unreadable[name]))
         return self._read([self.columns.index(name) for name in wanted])
 
     def _read(self, places: list[int]) -> Iterator[tuple[str | None, ...]]:
         with _run(self.path, self.kind, self.query) as (_, rows):
-            for row in rows:
-                yield tuple([cell_text(row[place]) for place in places])
+            for number, row in enumerate(rows, start=1):
+                yield tuple([self._cell(number, place, row[place]) for place in places])
+
+    def _cell(self, row: int, place: int, value: Any) -> str | None:
+        """Return a cell as a text; if it is none, collect its row."""
+        try:
+            return cell_text(value)
+        except TypeError:
+            if self.bad_rows is None:
+                raise
+            self.bad_rows[row] = self._no_text(self.columns[place], row, type(value).__name__)
+            return None
+
+    def _no_text(self, name: str, row: int, kind: str) -> str:
+        """Return the message on a value that is not a text."""
+        return (
+            f"{self.path}, row {row}, column {name!r}: the value is of type {kind}: cast it to "
+            "text in the query, or choose another column"
+        )
 
 
 def database_kind(path: Path) -> str | None:
@@ -66,7 +85,9 @@ def database_kind(path: Path) -> str | None:
     return "duckdb" if start[8:12] == b"DUCK" else None
 
 
-def open_query(path: Path, kind: str, query: str | None) -> QueryResult:
+def open_query(
+    path: Path, kind: str, query: str | None, bad_rows: dict[int, str] | None = None
+) -> QueryResult:
     """Run a query once, for its columns, its number of rows and its errors.
 
     Parameters
@@ -76,6 +97,9 @@ def open_query(path: Path, kind: str, query: str | None) -> QueryResult:
     kind : {"sqlite", "duckdb"}
     query : str or None
         One SELECT statement.
+    bad_rows : dict of int to str, optional
+        Receives the number of each row with a wanted value that is not a text, with the reason,
+        when it is read. Without it, the first one raises InputError.
 
     Returns
     -------
@@ -99,8 +123,8 @@ def open_query(path: Path, kind: str, query: str | None) -> QueryResult:
                 except TypeError:
                     unreadable.setdefault(name, (count, type(value).__name__))
     if count == 0:
-        raise InputError(f"{path}: the query returns no row: correct it")
-    return QueryResult(path, columns, count, [], query, kind, unreadable)
+        raise EmptyTableError(f"{path}: the query returns no row: correct it")
+    return QueryResult(path, columns, count, [], query, kind, unreadable, bad_rows)
 
 
 @contextmanager

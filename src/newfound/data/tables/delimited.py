@@ -1,7 +1,8 @@
 """Read CSV and TSV files, quoted as spreadsheets and pandas write them."""
 
 import csv
-from collections.abc import Container, Iterator, Sequence
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -10,13 +11,14 @@ from pathlib import Path
 from newfound.data.tables.columns import looks_like_header
 from newfound.data.tables.formulas import unprotected
 from newfound.data.tables.textfile import TextFile, find_encoding
-from newfound.errors import InputError
+from newfound.errors import EmptyTableError, InputError
 from newfound.wording import plural
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 # A longer field means an unclosed quote, which would otherwise read the whole file into memory.
 LONGEST_FIELD = 1 << 24
 _LONG_RECORD = 20  # lines
+_MOST_BAD = 1000  # records with bad quotes; a file with more is not quoted as CSV files are
 
 
 class _BadQuote(InputError):
@@ -43,7 +45,8 @@ class Delimited:
         return self._read(places)
 
     def _read(self, places: list[int]) -> Iterator[tuple[str | None, ...]]:
-        records = _records(self.file, self.delimiter, self.quoted)
+        tolerant = isinstance(self.bad_rows, dict) and self.quoted and self.delimiter != "\t"
+        records = _records(self.file, self.delimiter, self.quoted, {} if tolerant else None)
         _header(records)
         for row, (_, record) in enumerate(_rows(records, len(self.columns)), start=1):
             size = 0 if row in self.bad_rows else len(record)
@@ -70,8 +73,9 @@ def open_delimited(
     raw_cells : bool, default False
         Whether apostrophes that protect formulas are kept (see `newfound.data.tables.formulas`).
     bad_rows : dict of int to str, optional
-        Receives the number of each row with too many fields, with the reason; such a row is read
-        as empty. Without it, the first one raises InputError.
+        Receives the number of each row with too many fields or a bad quote, with the reason; such a
+        row is read as empty. Without it, the first one raises InputError, and so does a table
+        without rows.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def open_delimited(
     """
     # The limit is global to the csv module, so it is never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-    file = find_encoding(path)
+    file = find_encoding(path, tolerant=bad_rows is not None)
     delimiter = _find_delimiter(file, expected)
     notes = list(file.notes)
     if delimiter != expected:
@@ -135,10 +139,15 @@ def _scan(
 ) -> _Scanned:
     """Read the file once and check its rows."""
     path = file.path
-    records = _records(file, delimiter, quoted)
+    # TSV files are often written without quoting.
+    tolerant = bad_rows is not None and quoted and delimiter != "\t"
+    bad_lines: dict[int, str] | None = {} if tolerant else None
+    records = _records(file, delimiter, quoted, bad_lines)
     header = _header(records)
+    if bad_lines:
+        raise _BadQuote(next(iter(bad_lines.values())))
     if not header:
-        raise InputError(f"{path}: the file is empty: give a table with a header and rows")
+        raise EmptyTableError(f"{path}: the file is empty: give a table with a header and rows")
     columns = [name.replace("\0", " ").strip() for name in header]
     while len(columns) > 1 and not columns[-1]:
         columns.pop()  # a delimiter at the end of each line
@@ -148,6 +157,10 @@ def _scan(
     protected = first_protected = 0
     for rows, (line, record) in enumerate(_rows(records, width), start=1):
         size = len(record)
+        if bad_lines and bad_rows is not None and line in bad_lines:
+            bad_rows[rows] = bad_lines[line]
+            previous = 0
+            continue
         if size > width and any(record[width:]):
             wide = (
                 f"{path}, row {rows} (line {line}): there are {size} fields but the header names "
@@ -166,8 +179,8 @@ def _scan(
         if found := sum(cell[:1] == "'" and unprotected(cell) != cell for cell in record):
             protected += found
             first_protected = first_protected or rows
-    if rows == 0:
-        raise InputError(f"{path}: there is a header but no row: give a table with rows")
+    if rows == 0 and bad_rows is None:
+        raise EmptyTableError(f"{path}: there is a header but no row: give a table with rows")
     notes = []
     if short:
         notes.append(
@@ -199,24 +212,63 @@ def _rows(records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tupl
             blank.append((line, [""]))  # a row only if another row follows
 
 
-def _records(file: TextFile, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the number of its first line."""
+class _Lines:
+    """The lines of a file, which can be read again from the second line of a record on."""
+
+    def __init__(self, handle: Iterable[str]) -> None:
+        self._rest, self._again = iter(handle), deque[str]()
+        self._record: list[str] = []  # lines of the current record so far
+        self.number = 1  # of its first line
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        self._record.append(self._again.popleft() if self._again else next(self._rest))
+        return self._record[-1]
+
+    def end_record(self) -> None:
+        """Begin the next record after what was read."""
+        self.number += len(self._record)
+        self._record.clear()
+
+    def skip_line(self) -> None:
+        """Begin the next record after the first line of this one."""
+        self._again.extendleft(reversed(self._record[1:]))
+        self.number += 1
+        self._record.clear()
+
+
+def _records(
+    file: TextFile, delimiter: str, quoted: bool, bad_lines: dict[int, str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the number of its first line.
+
+    `bad_lines` receives the lines at which a record with a bad quote begins, with the reason. Such
+    a line is a record with one empty cell, and the next line begins another record. Without it, the
+    first one raises InputError.
+    """
     with file.open() as handle:
-        reader = csv.reader(
-            handle,
-            delimiter=delimiter,
-            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-            strict=True,
-        )
-        line = 0
-        try:
-            for record in reader:
-                yield line + 1, record
-                line = reader.line_num
-        except csv.Error as error:
-            raise _BadQuote(
-                f"{file.path}, line {line + 1}: a quote is misplaced or never closed"
-            ) from error
+        lines = _Lines(handle)
+        while True:
+            reader = csv.reader(
+                lines,
+                delimiter=delimiter,
+                quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+                strict=True,
+            )
+            try:
+                for record in reader:
+                    yield lines.number, record
+                    lines.end_record()
+                return
+            except csv.Error as error:
+                wrong = f"{file.path}, line {lines.number}: a quote is misplaced or never closed"
+                if bad_lines is None or len(bad_lines) == _MOST_BAD:
+                    raise _BadQuote(wrong) from error
+                bad_lines[lines.number] = wrong
+            yield lines.number, [""]
+            lines.skip_line()
 
 
 def _find_delimiter(file: TextFile, expected: str) -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from newfound.data.tables.cells import cell_text
 from newfound.data.tables.textfile import reading
-from newfound.errors import InputError, reason
+from newfound.errors import EmptyTableError, InputError, reason
 from newfound.wording import suggestion
 
 # Texts of a workbook are held in memory, and a small archive can unpack to a very large file.
@@ -27,12 +27,18 @@ class Sheet:
     notes: list[str]
     name: str
     faults: dict[int, str]  # by column: message on its first cell that cannot be read
+    bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
+
+    @property
+    def unfit(self) -> Collection[str]:
+        """Columns with cells that cannot be read."""
+        return {self.columns[place] for place in self.faults}
 
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every row."""
         places = [self.columns.index(name) for name in wanted]
         for place in places:
-            if place in self.faults:
+            if place in self.faults and self.bad_rows is None:
                 raise InputError(self.faults[place])
         return self._read(places)
 
@@ -40,8 +46,15 @@ class Sheet:
         with _opened(self.path) as book:
             rows = _rows(book[self.name])
             next(rows)  # the header
-            for row in rows:
-                yield tuple([_text(row[place]) if place < len(row) else None for place in places])
+            for number, row in enumerate(rows, start=1):
+                cells = [row[place] if place < len(row) else None for place in places]
+                if self.bad_rows is not None:
+                    for at, cell in enumerate(cells):
+                        if cell is not None and cell.data_type == "e":
+                            column = self.columns[places[at]]
+                            self.bad_rows[number] = _fault(self.path, number, cell, column)
+                            cells[at] = None
+                yield tuple([None if cell is None else _text(cell) for cell in cells])
 
 
 @dataclass
@@ -55,7 +68,7 @@ class _Scan:
     filled: set[int] = field(default_factory=set)  # columns with a value below the header
 
 
-def open_excel(path: Path, sheet: str | None) -> Sheet:
+def open_excel(path: Path, sheet: str | None, bad_rows: dict[int, str] | None = None) -> Sheet:
     """Scan a sheet once for its columns and errors.
 
     Parameters
@@ -63,6 +76,9 @@ def open_excel(path: Path, sheet: str | None) -> Sheet:
     path : Path
     sheet : str, optional
         Name of the sheet; by default the first one, with a note if there are several.
+    bad_rows : dict of int to str, optional
+        Receives the number of each row with an error in a wanted cell, with the reason, when it is
+        read. Without it, the first one raises InputError.
 
     Returns
     -------
@@ -104,10 +120,10 @@ def open_excel(path: Path, sheet: str | None) -> Sheet:
                 "has a computed value: open the workbook in a spreadsheet program and save it"
             )
     if not scanned.columns or scanned.rows == 0:
-        raise InputError(
+        raise EmptyTableError(
             f"{path}: the sheet {name!r} has no row below a header: give a table with rows"
         )
-    return Sheet(path, scanned.columns, scanned.rows, notes, name, scanned.faults)
+    return Sheet(path, scanned.columns, scanned.rows, notes, name, scanned.faults, bad_rows)
 
 
 def _check_archive(path: Path) -> None:
@@ -186,12 +202,16 @@ def _scan(path: Path, sheet: Any) -> _Scan:
             if _is_formula(cell):
                 scanned.formulas.setdefault(place, cell.coordinate)
             elif cell.data_type == "e" and place not in scanned.faults:
-                scanned.faults[place] = (
-                    f"{path}, row {scanned.rows} (cell {cell.coordinate}), column "
-                    f"{columns[place]!r}: the cell holds the error {cell.value}: correct or empty "
-                    "it"
-                )
+                scanned.faults[place] = _fault(path, scanned.rows, cell, columns[place])
     return scanned
+
+
+def _fault(path: Path, row: int, cell: Any, column: str) -> str:
+    """Return the message on a cell that holds an error."""
+    return (
+        f"{path}, row {row} (cell {cell.coordinate}), column {column!r}: the cell holds the error "
+        f"{cell.value}: correct or empty it"
+    )
 
 
 def _is_formula(cell: Any) -> bool:

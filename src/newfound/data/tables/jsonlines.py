@@ -1,13 +1,13 @@
 """Read JSON lines, one object per line; a .json file may also hold one array of objects."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from newfound.data.tables.textfile import TextFile, find_encoding
-from newfound.errors import InputError
+from newfound.errors import EmptyTableError, InputError
 
 # Numbers keep their digits as written. NaN is not JSON, but Python writes it for missing values.
 DECODER = json.JSONDecoder(
@@ -30,19 +30,36 @@ class JsonRecords:
     nested: dict[str, int]  # by column: first row whose value is a list or an object
     bad_rows: dict[int, str] | None = None  # None: the first bad row is an error
 
+    @property
+    def unfit(self) -> Collection[str]:
+        """Columns with values that are not texts."""
+        return self.nested.keys()
+
     def read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
         """Yield the wanted columns of every record."""
         for name in wanted:
-            if name in self.nested:
-                raise InputError(
-                    f"{self.path}, row {self.nested[name]}, column {name!r}: the value is a list "
-                    "or an object: give a string, or choose another column"
-                )
+            if name in self.nested and self.bad_rows is None:
+                raise InputError(self._is_nested(self.nested[name], name))
         return self._read(wanted)
 
     def _read(self, wanted: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
-        for record in _records(self.file, self.is_array, self.bad_rows):
-            yield tuple([as_string(record.get(name)) for name in wanted])
+        some_nested = any(name in self.nested for name in wanted)
+        records = _records(self.file, self.is_array, self.bad_rows)
+        for row, record in enumerate(records, start=1):
+            cells = [record.get(name) for name in wanted]
+            if some_nested and self.bad_rows is not None:
+                for at, value in enumerate(cells):
+                    if isinstance(value, list | dict):
+                        self.bad_rows[row] = self._is_nested(row, wanted[at])
+                        cells[at] = None
+            yield tuple([as_string(cell) for cell in cells])
+
+    def _is_nested(self, row: int, name: str) -> str:
+        """Return the message on a value that is not a text."""
+        return (
+            f"{self.path}, row {row}, column {name!r}: the value is a list or an object: give a "
+            "string, or choose another column"
+        )
 
 
 def open_json(
@@ -56,14 +73,15 @@ def open_json(
     may_be_array : bool
         Whether the file may hold one array of objects instead of one object per line.
     bad_rows : dict of int to str, optional
-        Receives the number of each row that is not a JSON object, with the reason; such a row is
-        read as empty. Without it, the first one raises InputError.
+        Receives the number of each row that is not a JSON object, or whose text or id is a list or
+        an object, with the reason, at the latest when it is read; such a row is read as empty.
+        Without it, the first one raises InputError.
 
     Returns
     -------
     JsonRecords
     """
-    file = find_encoding(path)
+    file = find_encoding(path, tolerant=bad_rows is not None)
     is_array = may_be_array and _first_character(file) == "["
     columns: dict[str, None] = {}  # an ordered set
     nested: dict[str, int] = {}
@@ -74,7 +92,7 @@ def open_json(
             if isinstance(value, list | dict):
                 nested.setdefault(name, rows)
     if rows == 0:
-        raise InputError(f"{path}: the file has no records: give a table with rows")
+        raise EmptyTableError(f"{path}: the file has no records: give a table with rows")
     notes = list(file.notes)
     return JsonRecords(path, list(columns), rows, notes, file, is_array, nested, bad_rows)
 

@@ -72,6 +72,9 @@ def _is_readable(source: Source, name: str) -> bool:
     schema = getattr(source, "schema", None)  # of Arrow, which reads bytes as texts if it can
     if schema is not None and "binary" in str(schema.field(name).type):
         return False
+    # Where single rows can be set aside, `read` does not refuse such a column.
+    if name in getattr(source, "unfit", ()):
+        return False
     try:
         source.read([name])
     except InputError:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from newfound.data.tables.arrow import as_strings, check_types, reading_arrow
-from newfound.errors import InputError
+from newfound.data.tables.arrow import check_types, column_as_strings, reading_arrow
+from newfound.errors import EmptyTableError, InputError
 
 _BATCH = 8192
 _KIND = "a Parquet file"
@@ -39,29 +39,12 @@ class Parquet:
         ):
             before = 0
             for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
-                try:
-                    lists = [as_strings(batch.column(name)).to_pylist() for name in wanted]
-                except (pa.ArrowInvalid, UnicodeDecodeError):
-                    if self.bad_rows is None:
-                        raise
-                    lists = [self._cells(batch.column(name), name, before) for name in wanted]
+                lists = [
+                    column_as_strings(batch.column(name), self.path, name, before, self.bad_rows)
+                    for name in wanted
+                ]
                 yield from zip(*lists, strict=True)
                 before += batch.num_rows
-
-    def _cells(self, column: Any, name: str, before: int) -> list[str | None]:
-        """Return the cells of a column with bad ones, which are None, and collect their rows."""
-        assert self.bad_rows is not None
-        cells: list[str | None] = []
-        for position in range(len(column)):
-            try:
-                cells += as_strings(column.slice(position, 1)).to_pylist()
-            except (pa.ArrowInvalid, UnicodeDecodeError):
-                row = before + position + 1
-                self.bad_rows[row] = (
-                    f"{self.path}, row {row}, column {name!r}: the value is not valid UTF-8 text"
-                )
-                cells.append(None)
-        return cells
 
 
 def open_parquet(path: Path, bad_rows: dict[int, str] | None = None) -> Parquet:
@@ -72,7 +55,8 @@ def open_parquet(path: Path, bad_rows: dict[int, str] | None = None) -> Parquet:
     path : Path
     bad_rows : dict of int to str, optional
         Receives the number of each row with a cell that is not text, with the reason, while rows
-        are read; such a cell is empty. Without it, the first one raises InputError.
+        are read; such a cell is empty. Without it, the first one raises InputError, and so does a
+        table without rows.
 
     Returns
     -------
@@ -81,8 +65,8 @@ def open_parquet(path: Path, bad_rows: dict[int, str] | None = None) -> Parquet:
     with reading_arrow(path, _KIND), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         rows = file.metadata.num_rows
-    if rows == 0:
-        raise InputError(f"{path}: the table has columns but no rows: give a table with rows")
+    if rows == 0 and bad_rows is None:
+        raise EmptyTableError(f"{path}: the table has columns but no rows: give a table with rows")
     return Parquet(path, list(schema.names), rows, [], schema, bad_rows)
 
 

@@ -61,7 +61,8 @@ def open_sources(
         Query on the databases.
     bad_rows : dict of int to str, optional
         For a single table: receives the rows that cannot be read, by number, each with the reason,
-        at the latest when they are read. They are read as empty. Without it, they are errors.
+        at the latest when they are read. They are read as empty. Without it, they are errors, and
+        so is a table with columns and without rows.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def _open(
     """Open one table; its file extension gives the format, for a database its first bytes."""
     # Libraries for formats other than text files are imported only for these formats.
     if path.is_dir():
-        return _open_folder(path)
+        return _open_folder(path, bad_rows)
     check_file(path)
     suffix = path.suffix.lower()
     if suffix in (".gz", ".zst"):
@@ -131,11 +132,11 @@ def _open(
     elif suffix in (".arrow", ".feather"):
         from newfound.data.tables.arrow import open_arrow
 
-        return open_arrow(path)
+        return open_arrow(path, bad_rows)
     elif suffix in _WORKBOOKS:
         from newfound.data.tables.excel import open_excel
 
-        return open_excel(path, sheet)
+        return open_excel(path, sheet, bad_rows)
     if suffix == ".csv":
         return open_delimited(path, ",", raw_cells=raw_cells, bad_rows=bad_rows)
     if suffix in (".tsv", ".tab"):
@@ -146,7 +147,7 @@ def _open(
 
     kind = database_kind(path)
     if kind is not None:
-        return open_query(path, kind, query)
+        return open_query(path, kind, query, bad_rows)
     raise InputError(
         f"{path}: the extension {path.suffix!r} is not a table format: use {_FORMATS}"
         if path.suffix
@@ -154,10 +155,10 @@ def _open(
     )
 
 
-def _open_folder(path: Path) -> Source:
+def _open_folder(path: Path, bad_rows: dict[int, str] | None) -> Source:
     """Open a dataset of the Hugging Face library, or a folder of texts."""
     if (path / "state.json").is_file() or (path / "dataset_dict.json").is_file():
         from newfound.data.tables.arrow import open_dataset
 
-        return open_dataset(path)
-    return open_text_folder(path)
+        return open_dataset(path, bad_rows)
+    return open_text_folder(path, bad_rows)

@@ -39,13 +39,16 @@ class TextFolder:
             yield tuple([cells.get(column) for column in wanted])
 
 
-def open_text_folder(folder: Path) -> TextFolder:
+def open_text_folder(folder: Path, bad_rows: dict[int, str] | None = None) -> TextFolder:
     """Check the .txt files in a folder and its sub-folders.
 
     Parameters
     ----------
     folder : Path
         Hidden files and files with other extensions are not read.
+    bad_rows : dict of int to str, optional
+        Receives the number of each file that is not text, with the reason; it is read as empty.
+        Without it, the first one raises InputError.
 
     Returns
     -------
@@ -65,7 +68,15 @@ def open_text_folder(folder: Path) -> TextFolder:
             f"{folder}: this is a folder without .txt files: give the tables in it, such as "
             f"'{folder / '*.csv'}'"
         )
-    opened = [_open(path) for path in texts]
+    opened: list[TextFile | Path] = []
+    for row, path in enumerate(texts, start=1):
+        try:
+            opened.append(_open(path, tolerant=bad_rows is not None))
+        except InputError as error:
+            if bad_rows is None:
+                raise
+            bad_rows[row] = str(error)
+            opened.append(path)
     notes = [
         f"{folder}: {plural(len(texts), '.txt file', '.txt files')}, one text each; "
         "the id of a text is the name of its file"
@@ -85,7 +96,7 @@ def open_text_folder(folder: Path) -> TextFolder:
     return TextFolder(folder, list(COLUMNS), len(opened), notes, opened)
 
 
-def _open(path: Path) -> TextFile | Path:
+def _open(path: Path, tolerant: bool) -> TextFile | Path:
     """Return a file with its encoding, or its path if it is empty."""
     with reading(path):
         size = path.stat().st_size
@@ -93,7 +104,7 @@ def _open(path: Path) -> TextFile | Path:
         raise InputError(
             f"{path}: the text has {size:,} bytes: split files of more than {LONGEST_FIELD:,}"
         )
-    return find_encoding(path) if size else path
+    return find_encoding(path, tolerant=tolerant) if size else path
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

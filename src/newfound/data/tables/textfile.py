@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from newfound.errors import InputError
+from newfound.errors import EmptyTableError, InputError
 from newfound.wording import plural
 
 _BLOCK = 1 << 20
@@ -95,15 +95,18 @@ def check_file(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: this is not a regular file: copy the table into one")
     if status.st_size == 0:
-        raise InputError(f"{path}: the file is empty: give a table with a header and rows")
+        raise EmptyTableError(f"{path}: the file is empty: give a table with a header and rows")
 
 
-def find_encoding(path: Path) -> TextFile:
+def find_encoding(path: Path, *, tolerant: bool = False) -> TextFile:
     """Detect the encoding of a file: by its byte order mark, then UTF-8, then Windows-1252.
 
     Parameters
     ----------
     path : Path
+    tolerant : bool, default False
+        Whether a file in neither of them is read as UTF-8, with a note, where it is not UTF-16 or
+        UTF-32.
 
     Returns
     -------
@@ -135,17 +138,24 @@ def find_encoding(path: Path) -> TextFile:
         return TextFile(path, "utf-8-sig", "strict", ())
     with reading(path), _open_binary(path) as binary:
         good, bad = _count_non_ascii(binary)
-        if good > bad:  # a damaged UTF-8 file: in another encoding the rest would be wrong
-            note = (
-                f"{path}: {plural(bad, 'character is', 'characters are')} not valid "
-                f"UTF-8 (first: line {line}): read as '\ufffd'"
-            )
-            return TextFile(path, "utf-8-sig", "replace", (note,))
+    replaced = TextFile(
+        path,
+        "utf-8-sig",
+        "replace",
+        (
+            f"{path}: {plural(bad, 'character is', 'characters are')} not valid UTF-8 (first: line "
+            f"{line}): read as '\ufffd'",
+        ),
+    )
+    if good > bad:  # a damaged UTF-8 file: in another encoding the rest would be wrong
+        return replaced
     with reading(path), _open_binary(path) as binary:
         try:
             for block in _blocks(binary):
                 block.decode("cp1252")
         except UnicodeDecodeError as error:
+            if tolerant:
+                return replaced
             raise InputError(
                 f"{path}: line {line} is neither UTF-8 nor Windows-1252 text: "
                 "save the table as UTF-8"

@@ -59,7 +59,13 @@ def table_vectors(
 
 
 def stream_vectors(
-    path: Path, rows: int, size: int, *, file: Path | None, column: str | None
+    path: Path,
+    rows: int,
+    size: int,
+    *,
+    file: Path | None,
+    column: str | None,
+    bad_rows: dict[int, str] | None = None,
 ) -> Iterator[np.ndarray]:
     """Return an iterator over the vectors of one table, `size` rows at a time.
 
@@ -73,6 +79,8 @@ def stream_vectors(
         Rows per array; the last array may have fewer.
     file, column
         As in `table_vectors`.
+    bad_rows : dict of int to str, optional
+        As in `stream_vector_column`.
 
     Returns
     -------
@@ -82,7 +90,7 @@ def stream_vectors(
         found = open_npy(file, rows)
         return (found[start : start + size] for start in range(0, rows, size))
     assert column is not None
-    return stream_vector_column(path, column, size)
+    return stream_vector_column(path, column, size, bad_rows)
 
 
 def open_npy(path: Path, rows: int) -> np.ndarray:
@@ -113,7 +121,9 @@ def open_npy(path: Path, rows: int) -> np.ndarray:
     return found
 
 
-def stream_vector_column(path: Path, column: str, size: int = BLOCK) -> Iterator[np.ndarray]:
+def stream_vector_column(
+    path: Path, column: str, size: int = BLOCK, bad_rows: dict[int, str] | None = None
+) -> Iterator[np.ndarray]:
     """Yield the vectors in a list column of a Parquet file, `size` rows at a time.
 
     Parameters
@@ -123,6 +133,10 @@ def stream_vector_column(path: Path, column: str, size: int = BLOCK) -> Iterator
         A column of lists of numbers, all of one length.
     size : int
         Rows per array; the last array may have fewer.
+    bad_rows : dict of int to str, optional
+        Receives the number of each row whose vector has another length than most of the first
+        ones, with the reason, before the row is yielded; it is a row of NaN. Without it, the first
+        one raises InputError.
 
     Yields
     ------
@@ -144,19 +158,24 @@ def stream_vector_column(path: Path, column: str, size: int = BLOCK) -> Iterator
     for values, lengths in read_lists(source, column):
         present = lengths[lengths >= 0]
         if width is None and len(present):
-            width = int(present[0])
+            width = int(present[0] if bad_rows is None else np.bincount(present).argmax())
             waiting = np.full((before, width), np.nan, np.float32)  # all missing so far
         other = np.flatnonzero((lengths >= 0) & (lengths != width))
-        if len(other):
-            raise InputError(
-                f"{path}, column {column!r}, row {before + int(other[0]) + 1}: the vector has "
-                f"{plural(int(lengths[other[0]]), 'dimension')}, but others have {width:,}"
+        for place in other:
+            wrong = (
+                f"{path}, column {column!r}, row {before + int(place) + 1}: the vector has "
+                f"{plural(int(lengths[place]), 'dimension')}, but others have {width:,}"
             )
+            if bad_rows is None:
+                raise InputError(wrong)
+            bad_rows[before + int(place) + 1] = wrong
         before += len(lengths)
         if width is None:
             continue
         part = np.full((len(lengths), width), np.nan, np.float32)
-        part[lengths >= 0] = values.reshape(len(present), width)
+        if len(other):
+            values = values[np.repeat(present == width, present)]
+        part[lengths == width] = values.reshape(-1, width)
         waiting = np.concatenate([waiting, part])
         while len(waiting) >= size:
             yield waiting[:size]
