@@ -18,6 +18,7 @@ those shown and all of the category.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -147,16 +148,38 @@ def _splits(result: Result) -> list[Question]:
         least = max(LEAST_PART, int(LEAST_PART_SHARE * len(rows)))
         if len(rows) < 2 * least:
             continue
-        second, explained = two_groups(positions[rows])
-        smaller = int(min(second.sum(), (~second).sum()))
-        if smaller < least or explained <= ONE_GROUP:
+        groups = _groups(np.ascontiguousarray(positions[rows], np.float64).tobytes())
+        smaller = min(groups.sizes)
+        if smaller < least or groups.explained <= ONE_GROUP:
             continue
-        apart = (explained - ONE_GROUP) / (1 - ONE_GROUP)
+        apart = (groups.explained - ONE_GROUP) / (1 - ONE_GROUP)
         few = min(SHOWN // 2, smaller)
-        texts = [_middle(result, part, positions)[:few] for part in (rows[~second], rows[second])]
+        texts = [_ids(result, rows[middle[:few]]) for middle in groups.middles]
         gain = PRIOR_WRONG * apart * smaller
         found.append(Question("split", category.id, None, texts[0] + texts[1], gain))
     return found
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Two groups of points: their sizes, the places in their middle, and what they explain."""
+
+    sizes: tuple[int, int]
+    middles: tuple[np.ndarray, np.ndarray]
+    explained: float
+
+
+@lru_cache(maxsize=4096)  # most categories stay as they are from one decision to the next
+def _groups(points: bytes) -> _Groups:
+    """Return the two groups of points [n, 2], given as the bytes of 64-bit numbers."""
+    xy = np.frombuffer(points, np.float64).reshape(-1, 2)
+    second, explained = two_groups(xy)
+    parts = (np.flatnonzero(~second), np.flatnonzero(second))
+    return _Groups(
+        sizes=(len(parts[0]), len(parts[1])),
+        middles=(_middle(xy, parts[0]), _middle(xy, parts[1])),
+        explained=explained,
+    )
 
 
 def two_groups(points: np.ndarray) -> tuple[np.ndarray, float]:
@@ -189,7 +212,9 @@ def two_groups(points: np.ndarray) -> tuple[np.ndarray, float]:
     return second, 1 - within / total if total > 0 else 0.0
 
 
-def _middle(result: Result, rows: np.ndarray, positions: np.ndarray) -> tuple[str, ...]:
-    """Return the texts in the middle of a group."""
-    away = ((positions[rows] - np.median(positions[rows], axis=0)) ** 2).sum(axis=1)
-    return _ids(result, rows[np.argsort(away, kind="stable")][: SHOWN // 2])
+def _middle(points: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the places of the points in the middle of a group."""
+    if not len(group):
+        return group
+    away = ((points[group] - np.median(points[group], axis=0)) ** 2).sum(axis=1)
+    return group[np.argsort(away, kind="stable")][: SHOWN // 2]

@@ -104,18 +104,25 @@ function startEach() {
   window.addEventListener("afterprint", () => closed.forEach((part) => (part.open = false)));
 }
 
+// A part that is open, or was, shows more than its heading.
+const makeParts = reusing((category) => [category.id, category.name, category.kind, category.size,
+  category.keywords.slice(0, 4)], eachPart, (part) => !part.open && part.childElementCount === 1);
+
+function eachPart(category) {
+  const part = make("details", { class: "each" },
+    make("summary", {}, badge(category.kind), make("span", { class: "name" }, said(category.name)),
+      make("span", { class: "hint" }, plural(category.size, "text")),
+      make("span", { class: "hint words" },
+        category.keywords.slice(0, 4).flatMap((word, i) => [i ? ", " : "", said(word)]))));
+  part.addEventListener("toggle", () => part.open && fillPart(part, Number(part.dataset.at)));
+  return part;
+}
+
 function drawEach() {
-  eachParts = data.categories.map((category, at) => {
-    const part = make("details", { id: `category-${at}`, class: "each" },
-      make("summary", {}, badge(category.kind), make("span", { class: "name" }, said(category.name)),
-        make("span", { class: "hint" }, plural(category.size, "text")),
-        make("span", { class: "hint words" },
-          category.keywords.slice(0, 4).flatMap((word, i) => [i ? ", " : "", said(word)]))));
-    part.addEventListener("toggle", () => part.open && fillPart(part, at));
-    return part;
-  });
+  eachParts = makeParts(data.categories);
+  eachParts.forEach((part, at) => (part.id = `category-${at}`));
   const order = data.categories.map((_, at) => at).sort(byKindAndSize);
-  fill("each-list", order.map((at) => eachParts[at]));
+  arrange(byId("each-list"), order.map((at) => eachParts[at]));
 }
 
 function fillPart(part, at) {

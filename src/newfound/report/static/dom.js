@@ -30,6 +30,34 @@ function fill(id, ...children) {
   byId(id).replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
+// Make `list` the children of an element; those that are in their place already stay untouched.
+function arrange(parent, list) {
+  const wanted = new Set(list);
+  [...parent.childNodes].forEach((child) => wanted.has(child) || child.remove());
+  let next = parent.firstChild;
+  for (const child of list) {
+    if (child === next) next = next.nextSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
+// Return a function that makes what is shown of each item anew only if `content` has changed.
+function reusing(content, create, usable = () => true) {
+  let made = new Map();
+  return (items) => {
+    const kept = made;
+    made = new Map();
+    return items.map((item, at) => {
+      const key = JSON.stringify(content(item, at));
+      const old = kept.get(key);
+      const one = old && usable(old) ? old : create(item, at);
+      one.dataset.at = String(at);
+      made.set(key, one);
+      return one;
+    });
+  };
+}
+
 // A string of the user, isolated so that its text direction does not affect the rest.
 const said = (text) => make("bdi", {}, text);
 

@@ -135,13 +135,17 @@ function choose(at, where) {
 }
 
 function showPanel() {
-  byId("panel").scrollTop = 0;
-  if (chosen < 0) return fill("panel", hits ? found() : unchosen());
+  fill("panel", panelContent());
+  byId("panel").scrollTop = 0; // last: it computes the layout
+}
+
+function panelContent() {
+  if (chosen < 0) return hits ? found() : unchosen();
   const category = data.categories[chosen];
-  fill("panel", make("div", { class: "panel-head" }, badge(category.kind),
+  return [make("div", { class: "panel-head" }, badge(category.kind),
     make("button", { type: "button", class: "quiet", onclick: () => choose(-1, "") }, "Close")),
   make("h3", { class: "name" }, said(category.name)), decided(category), added.panel(chosen),
-  about(chosen), allTexts(chosen));
+  about(chosen), allTexts(chosen)];
 }
 
 function unchosen() {

@@ -41,23 +41,29 @@ function drawTable() {
     category.haystack = [category.name, ...category.keywords, ...texts].join("\n").toLowerCase();
   });
   const most = Math.max(1, ...data.categories.map((category) => category.size));
-  tableRows = data.categories.map((category, at) => tableRow(category, at, most));
+  data.categories.forEach((category) => (category.width = category.size / most));
+  tableRows = makeRows(data.categories);
   showOrder();
   filterTable();
 }
 
-function tableRow(category, at, most) {
+const makeRows = reusing((category) => [category.id, category.name, category.kind, category.status,
+  category.keywords.slice(0, 6), category.size, category.share, category.width, category.volume,
+  category.labelled, category.confidence, category.fit, data.categories[category.nearest]?.name,
+  category.nearestDistance, category.flags], tableRow);
+
+function tableRow(category) {
   const bar = make("span", { class: `bar ${category.kind}`, "aria-hidden": "true" });
-  bar.style.setProperty("width", `${(100 * category.size) / most}%`);
+  bar.style.setProperty("width", `${100 * category.width}%`);
   const cell = (name, ...children) =>
     make("td", { "data-name": name, class: children[0] === "–" ? "none" : null }, ...children);
   const nearest = data.categories[category.nearest];
-  return make("tr", { "data-at": at, onclick: (event) => {
-    if (!event.target.closest("button")) choose(at, "");
+  const row = make("tr", { onclick: (event) => {
+    if (!event.target.closest("button")) choose(Number(row.dataset.at), "");
   } },
   make("th", { scope: "row" },
-    make("button", { type: "button", class: "name", onclick: () => choose(at, "panel") },
-      said(category.name)),
+    make("button", { type: "button", class: "name",
+      onclick: () => choose(Number(row.dataset.at), "panel") }, said(category.name)),
     make("span", { class: "hint words" },
       category.keywords.slice(0, 6).flatMap((word, i) => [i ? ", " : "", said(word)]))),
   cell("Kind", badge(category.kind), decided(category)),
@@ -71,6 +77,7 @@ function tableRow(category, at, most) {
     make("span", { class: "hint" }, ` ${distance(category.nearestDistance)}`)] : "–"),
   cell("To check", category.flags.length
     ? make("span", {}, category.flags.map((flag) => make("span", { class: "flag" }, flag))) : "–"));
+  return row;
 }
 
 // The volume over time, as a line under the size.
@@ -87,7 +94,9 @@ function sparkline(category) {
 function showHits() {
   tableRows.forEach((row, at) => {
     const size = data.categories[at].size;
-    row.querySelector(".amount").firstChild.data = hits ? `${number(hitsOf[at])} of ${number(size)}` : number(size);
+    const amount = row.querySelector(".amount").firstChild;
+    const shown = hits ? `${number(hitsOf[at])} of ${number(size)}` : number(size);
+    if (amount.data !== shown) amount.data = shown; // else its row would be laid out again
   });
 }
 
@@ -105,7 +114,7 @@ function showOrder() {
   const order = data.categories.map((_, at) => at).sort((a, b) =>
     sign * compare(of(data.categories[a]), of(data.categories[b]))
       || data.categories[b].size - data.categories[a].size);
-  byId("table-body").replaceChildren(...order.map((at) => tableRows[at]));
+  arrange(byId("table-body"), order.map((at) => tableRows[at]));
   for (const head of byId("table-head").children) {
     if (head.dataset.key !== tableState.sort) head.removeAttribute("aria-sort");
     else head.setAttribute("aria-sort", tableState.down ? "descending" : "ascending");

@@ -68,12 +68,24 @@ function placeAgain() {
   showSteps();
 }
 
+// The sections out of sight are laid out after the frame that shows a decision.
+function postpone() {
+  const sections = [...document.querySelectorAll("#main > section:not(#map)")].filter((section) => {
+    const { top, bottom } = section.getBoundingClientRect();
+    return top > innerHeight || bottom < 0;
+  });
+  sections.forEach((section) => section.style.setProperty("content-visibility", "hidden"));
+  requestAnimationFrame(() => setTimeout(() =>
+    sections.forEach((section) => section.style.removeProperty("content-visibility"))));
+}
+
 // Show a new state of the categories and of the review.
 function update(value) {
   if (value.review.run !== review.run) {
     location.reload(); // another run is in the folder
     return;
   }
+  postpone();
   hidePreview(); // of a split: the panel is shown anew, and counts are of what was searched
   const chosenId = data.categories[chosen]?.id;
   const same = (one, two) => one.length === two.length && one.every((each, i) => each === two[i]);
