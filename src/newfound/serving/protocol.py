@@ -44,7 +44,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.connections) > self._limits.connections:
             self._refuse(503, "too many connections are open; try again later", "retry-after: 1")
             return
-        self._wait()
+        self._wait(self._limits.idle_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -56,10 +56,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse what has arrived, within the limits."""
         if self.transport.is_closing():
             return
-        if not self._in_body:
+        if not self._in_body and not self._any:
             self._any = True
-            if self._late is None:
-                self._wait()
+            self._wait()
         self._wire += len(data)
         most = self._limits.head + (SLACK * self._limits.body if self._in_body else 0)
         # Before it is parsed: what has not come to an end is not in `_head` yet.
@@ -144,10 +143,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse_headers()
         return False
 
-    def _wait(self) -> None:
-        """Let the headers be complete in time."""
+    def _wait(self, seconds: float | None = None) -> None:
+        """Let the headers be complete in time; by default, in that of the limits."""
         self._wait_no_more()
-        self._late = self.loop.call_later(self._limits.head_seconds, self._is_late)
+        seconds = self._limits.head_seconds if seconds is None else seconds
+        self._late = self.loop.call_later(seconds, self._is_late)
 
     def _abort_later(self) -> None:
         """End a closed connection in time, also if its client does not read the answer."""

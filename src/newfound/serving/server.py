@@ -19,7 +19,6 @@ from newfound.serving.protocol import LimitedProtocol
 from newfound.serving.service import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
-IDLE = 75  # seconds until a connection without requests is closed
 LAST = 3.0  # seconds beyond the time limit of a request in which its answer is sent
 SPARE = 128  # files that are open beside connections
 
@@ -59,7 +58,7 @@ class Server(uvicorn.Server):
             server_header=False,
             proxy_headers=False,  # the address of a client is not used
             backlog=BACKLOG,
-            timeout_keep_alive=IDLE,
+            timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]  # any number of seconds
             timeout_graceful_shutdown=round(service.limits.seconds + LAST),
         )
         super().__init__(config)

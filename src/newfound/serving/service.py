@@ -51,6 +51,8 @@ class Limits:
         Most bytes of the address and the headers of a request.
     head_seconds : float
         Longest time in which they must arrive.
+    idle_seconds : float
+        Most seconds until a connection sends its first request, or the next one.
     """
 
     queue: int = 4096
@@ -60,6 +62,7 @@ class Limits:
     connections: int = 1024
     head: int = 32 * 2**10
     head_seconds: float = 10.0
+    idle_seconds: float = 75.0
 
 
 @dataclass(frozen=True, eq=False)
