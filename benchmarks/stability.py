@@ -49,7 +49,8 @@ def answers(sample: Sample, folder: Path, threads: int, seed: int, k: str) -> li
     flags += ["--effort", "fast", "--device", "cpu", "--seed", str(seed), "--quiet"]
     done = subprocess.run(
         newfound_command("discover", str(table), "-o", str(run), *flags),
-        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        # MKL would use no more threads than there are cores.
+        env={**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_DYNAMIC": "FALSE"},
         capture_output=True,
         text=True,
         check=False,
